@@ -1,0 +1,36 @@
+#pragma once
+// Float PCM to bytes of one container, incrementally.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tts/audio/format.h"
+#include "tts/base/result.h"
+
+namespace tts::audio {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// One stream; not thread-safe, may move between threads. Calls append to `out` and never clear it.
+// Order: start once, encode any number of times, finish once.
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+  virtual void start(Bytes& out) = 0;                                     // headers
+  virtual void encode(std::span<const float> samples, Bytes& out) = 0;    // mono at format.sample_rate; values beyond [-1, 1] clip
+  virtual void finish(Bytes& out) = 0;                                    // tail, padding, last page
+};
+
+struct EncoderOptions {
+  AudioFormat format;
+  // Total samples at format.sample_rate when known before the first byte (whole-file replies), so that WAV and FLAC headers carry
+  // true sizes. 0 = streaming: sizes are written as unknown.
+  std::uint64_t total_samples = 0;
+};
+
+// kInvalidArgument for a rate or bitrate the container does not take; kInternal when the codec library refuses.
+Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options);
+
+}  // namespace tts::audio

@@ -1,0 +1,29 @@
+#pragma once
+// Several engines behind one: chooses the least loaded healthy one and keeps its promise to the sink.
+
+#include <memory>
+#include <vector>
+
+#include "tts/engine/utterance_engine.h"
+
+namespace tts::dispatch {
+
+// Engines are not owned and must outlive the pool. Least (queued + active) / max_active wins, ties go to the first. An
+// utterance that fails with kEngineFailure before its first sample is submitted once more, to another engine if there is one.
+class EnginePool final : public engine::UtteranceEngine {
+ public:
+  explicit EnginePool(std::vector<engine::UtteranceEngine*> engines);
+  ~EnginePool() override;
+
+  Result<engine::UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) override;
+  void cancel(engine::UtteranceId id) noexcept override;
+  void set_paused(engine::UtteranceId id, bool paused) noexcept override;
+  engine::EngineLoad load() const override;    // sums
+  engine::EngineHealth health() const override;  // ready when any engine is
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace tts::dispatch

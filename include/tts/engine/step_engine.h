@@ -1,0 +1,87 @@
+#pragma once
+// One model on one device, driven a step at a time.
+//
+// Thread: every call comes from one thread (the scheduling thread); nothing here is thread-safe except info().
+// Blocking: step() and decode() return when the computation is done. Nothing allocates after construction except acquire().
+// Errors: acquire() and encode_reference() validate and return Result. step() and decode() throw std::exception only when
+// the device failed; every slot that took part is then poisoned and must be released, other slots stay valid.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tts/base/result.h"
+#include "tts/engine/utterance.h"
+
+namespace tts::engine {
+
+struct EngineInfo {
+  std::string model;                    // manifest name
+  std::string device;                   // "cpu", "cuda:0"
+  std::uint32_t sample_rate = 24000;    // Hz, mono
+  std::uint32_t samples_per_step = 512;
+  std::uint32_t max_slots = 0;          // concurrent utterances
+  std::uint32_t max_context = 0;        // prompt + generated steps per slot, in positions
+  std::uint32_t max_rows_per_step = 0;  // decode rows + prefill tokens of one step() call
+  std::uint32_t max_pending_steps = 0;  // generated steps a slot may hold before decode() must take them
+  std::uint32_t lookahead_steps = 0;    // steps the streaming decoder holds back; 0 = none
+};
+
+// One row of work. Before its prompt is consumed a slot only takes prefill work; afterwards only decode steps.
+struct StepWork {
+  SlotId slot;
+  std::uint32_t prefill_tokens = 0;  // 0 = one decode step; n = consume the next n prompt positions
+};
+
+struct StepOutcome {
+  bool sampled = false;    // a step was generated (false while a prompt is only partly consumed)
+  StopReason stop = StopReason::kNone;  // kEndToken: the sampled step is the end and is not audio; kMaxSteps: it is the last audio
+  CodeFrame codes{};       // code stage, valid when sampled
+  std::int32_t token = 0;  // text stage, valid when sampled
+};
+
+struct DecodeWork {
+  SlotId slot;
+  std::uint32_t steps = 0;  // pending steps to push through Decoder and vocoder, <= the slot's pending count
+  bool last = false;        // no more steps will come: also flush everything held back
+  std::span<float> pcm;     // out; at least max_decode_samples(steps, last) long
+  std::size_t samples = 0;  // out; samples written to the front of `pcm`
+};
+
+class StepEngine {
+ public:
+  virtual ~StepEngine() = default;
+
+  virtual const EngineInfo& info() const noexcept = 0;
+
+  // Claims a free slot for the utterance. kQueueFull when none is free; kInvalidArgument or kTooLarge when the prompt is
+  // empty, holds ids outside the vocabulary, or prompt + max_steps exceeds max_context.
+  virtual Result<SlotId> acquire(const UtterancePrompt& prompt, const SamplingParams& sampling) = 0;
+
+  // Prompt positions not yet consumed; 0 = the slot is decoding.
+  virtual std::uint32_t prefill_left(SlotId slot) const noexcept = 0;
+
+  // Generated steps not yet given to decode(). Always 0 in the text stage.
+  virtual std::uint32_t pending_steps(SlotId slot) const noexcept = 0;
+
+  // Runs all rows in one pass over the weights. outcomes.size() == work.size(); each slot at most once; the sum of rows must
+  // not exceed max_rows_per_step. A row's result does not depend on the other rows: bits are equal at any batch size.
+  virtual void step(std::span<const StepWork> work, std::span<StepOutcome> outcomes) = 0;
+
+  // Upper bound of the samples one decode() of `steps` steps may write.
+  virtual std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept = 0;
+
+  // Stateful: the concatenation of a slot's outputs equals decoding the whole utterance at once, (2T-1)*256 samples for T
+  // steps. Each slot at most once per call; work of several slots shares one pass over the weights.
+  virtual void decode(std::span<DecodeWork> work) = 0;
+
+  // Frees the slot at once; its SlotId is dead afterwards. Unknown or dead ids are ignored.
+  virtual void release(SlotId slot) noexcept = 0;
+
+  // Reference recording (mono, sample_rate) to codes for UtterancePrompt::audio_prompt. kUnsupported when the model has no encoder.
+  virtual Result<std::vector<CodeFrame>> encode_reference(std::span<const float> pcm) = 0;
+};
+
+}  // namespace tts::engine

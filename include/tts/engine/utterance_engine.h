@@ -1,0 +1,76 @@
+#pragma once
+// Where utterances are submitted and PCM comes back: a scheduler over a local StepEngine, or a remote worker.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tts/base/clock.h"
+#include "tts/base/result.h"
+#include "tts/engine/utterance.h"
+
+namespace tts::engine {
+
+using UtteranceId = std::uint64_t;  // unique within one UtteranceEngine, never reused; 0 is no utterance
+
+struct UtteranceRequest {
+  std::string request_id;                    // for logs only
+  UtterancePrompt prompt;
+  SamplingParams sampling;
+  TimePoint deadline = TimePoint::max();     // past it the utterance stops with kDeadlineExceeded
+};
+
+struct UtteranceSummary {
+  StopReason stop = StopReason::kNone;
+  std::uint32_t steps = 0;
+  std::uint64_t samples = 0;
+  std::vector<std::int32_t> text_tokens;  // text stage: what was generated, end token excluded
+};
+
+// Receives one utterance's output. Called on the engine's own thread: must copy what it keeps and return at once, never block.
+// Order: any number of on_pcm, then exactly one of on_done or on_error, also after cancel(). The engine drops its reference
+// right after the final call.
+class UtteranceSink {
+ public:
+  virtual ~UtteranceSink() = default;
+  virtual void on_pcm(std::span<const float> samples) = 0;  // valid during the call only
+  virtual void on_done(const UtteranceSummary& summary) = 0;
+  virtual void on_error(const Error& error) = 0;
+};
+
+struct EngineLoad {
+  std::uint32_t queued = 0;      // accepted, not yet in a slot
+  std::uint32_t active = 0;      // in a slot
+  std::uint32_t max_active = 0;  // slots
+  std::uint32_t max_queued = 0;
+};
+
+struct EngineHealth {
+  bool ready = false;                // accepts work
+  TimePoint last_progress{};         // end of the last successful step or idle turn
+  std::string detail;                // why not ready; empty when ready
+};
+
+// Thread-safe.
+class UtteranceEngine {
+ public:
+  virtual ~UtteranceEngine() = default;
+
+  // Never blocks. On success the sink will receive its final call, whatever happens. On error (kQueueFull with retry_after,
+  // kUnavailable while stopping, kInvalidArgument) the sink is never called. The prompt itself is validated when a slot
+  // takes it; a rejection then arrives as on_error.
+  virtual Result<UtteranceId> submit(UtteranceRequest request, std::shared_ptr<UtteranceSink> sink) = 0;
+
+  // Takes effect within one decode step; the sink then gets on_error(kCancelled). Unknown or finished ids are ignored.
+  virtual void cancel(UtteranceId id) noexcept = 0;
+
+  // A paused utterance keeps its slot and generates nothing (its listener's buffer is full). Unknown ids are ignored.
+  virtual void set_paused(UtteranceId id, bool paused) noexcept = 0;
+
+  virtual EngineLoad load() const = 0;
+  virtual EngineHealth health() const = 0;
+};
+
+}  // namespace tts::engine

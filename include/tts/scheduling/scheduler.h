@@ -1,0 +1,47 @@
+#pragma once
+// The one thread that touches a model: continuous batching over a StepEngine's fixed slots.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tts/base/clock.h"
+#include "tts/engine/step_engine.h"
+#include "tts/engine/utterance_engine.h"
+#include "tts/observability/metrics.h"
+
+namespace tts::scheduling {
+
+struct SchedulerOptions {
+  std::uint32_t max_batch = 16;                     // utterances generating at once; at most the engine's slots
+  std::uint32_t max_queue = 256;                    // accepted and waiting; beyond: kQueueFull
+  std::chrono::milliseconds batch_window{2};        // an idle engine waits this long for company before its first step; 0 = none
+  std::uint32_t prefill_chunk = 32;                 // prompt positions per step and joining utterance
+  std::vector<std::uint32_t> chunk_ramp{};          // steps of the first decode chunks; empty = default ramp
+  std::uint32_t chunk_steps = 24;                   // steps of every later decode chunk
+  std::chrono::milliseconds stop_grace{10000};      // stop(): how long running utterances may finish
+};
+
+// Throws std::invalid_argument listing every value out of range. The engine is owned by the scheduler's thread from here on.
+class Scheduler final : public engine::UtteranceEngine {
+ public:
+  Scheduler(std::unique_ptr<engine::StepEngine> step_engine, SchedulerOptions options, const Clock& clock, observability::Metrics& metrics);
+  ~Scheduler() override;  // stops at once
+
+  Result<engine::UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) override;
+  void cancel(engine::UtteranceId id) noexcept override;
+  void set_paused(engine::UtteranceId id, bool paused) noexcept override;
+  engine::EngineLoad load() const override;
+  engine::EngineHealth health() const override;
+  const engine::EngineInfo& info() const noexcept;
+
+  // Refuses new work, lets queued and running utterances finish within stop_grace, cancels the rest, joins the thread. Blocks. Idempotent.
+  void stop();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tts::scheduling
