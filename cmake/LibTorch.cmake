@@ -2,14 +2,15 @@
 # system directory ahead of Debian's, and its bundled fmt and protobuf headers then shadow the ones spdlog and others need.
 # -idirafter puts torch's headers behind everything else.
 if(NOT TTS_TORCH_ROOT)
-  find_program(TTS_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
-  if(NOT TTS_PYTHON)
-    find_program(TTS_PYTHON NAMES python3 REQUIRED)
-  endif()
-  execute_process(
-    COMMAND ${TTS_PYTHON} -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
-    OUTPUT_VARIABLE torch_found OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set(TTS_TORCH_ROOT "${torch_found}" CACHE PATH "Folder of a libtorch (with include/ and lib/)" FORCE)
+  foreach(python ${PROJECT_SOURCE_DIR}/.venv/bin/python3 python3)
+    execute_process(
+      COMMAND ${python} -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
+      OUTPUT_VARIABLE torch_found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed AND torch_found)
+      set(TTS_TORCH_ROOT "${torch_found}" CACHE PATH "Folder of a libtorch (with include/ and lib/)" FORCE)
+      break()
+    endif()
+  endforeach()
 endif()
 if(NOT EXISTS "${TTS_TORCH_ROOT}/include/ATen/core/Tensor.h")
   message(FATAL_ERROR "No libtorch found. Run scripts/setup, or set TTS_TORCH_ROOT to a folder with include/ and lib/, or build without the model: -DTTS_WITH_TORCH=OFF")

@@ -34,5 +34,6 @@ function(tts_add_tests target)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${TEST_LABEL}" TIMEOUT ${TEST_TIMEOUT})
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${TTS_TEST_PREFIX}"
+    PROPERTIES LABELS "${TEST_LABEL}" TIMEOUT ${TEST_TIMEOUT} ENVIRONMENT "${TTS_TEST_ENVIRONMENT}")
 endfunction()
