@@ -9,15 +9,15 @@
 
 namespace tts::observability {
 
-// Thread-safe; every call is lock-free after construction except render() and calls that meet a new label value.
+// Thread-safe. Counters and gauges take no lock once their label values have been met; histograms take a short one of their own.
 // Label values come from fixed sets in our code, never from user input.
 class Metrics {
  public:
   Metrics();
   ~Metrics();
 
-  void set_queue_length(std::int64_t utterances);                 // tts_queue_length
-  void set_active_rows(std::int64_t utterances);                  // tts_active_rows
+  void set_queue_length(std::int64_t utterances);  // tts_queue_length
+  void set_active_rows(std::int64_t utterances);   // tts_active_rows
   void step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took);
   void decode_done(std::uint32_t streams, std::uint32_t steps, std::chrono::duration<double> took);
   void utterance_finished(std::string_view stop_reason);
@@ -25,16 +25,17 @@ class Metrics {
 
   void request_started(std::string_view route);
   void request_finished(std::string_view route, int http_status, std::chrono::duration<double> took);
-  void rejected(std::string_view reason);                         // tts_rejected_total{reason}
-  void cancelled(std::string_view stage);                         // tts_cancelled_total{stage}
-  void first_packet(std::chrono::duration<double> took);          // tts_first_packet_seconds
-  void synthesis_finished(double audio_seconds, double rtf);      // tts_synthesis_rtf_ratio, tts_audio_seconds_total
-  void add_stream_bytes(std::int64_t delta);                      // tts_stream_buffer_bytes
-  void add_connections(std::int64_t delta);                       // tts_connections
+  void rejected(std::string_view reason);                     // tts_rejected_total{reason}
+  void cancelled(std::string_view stage);                     // tts_cancelled_total{stage}
+  void first_packet(std::chrono::duration<double> took);      // tts_first_packet_seconds
+  void synthesis_finished(double audio_seconds, double rtf);  // tts_synthesis_rtf_ratio, tts_audio_seconds_total
+  void add_stream_bytes(std::int64_t delta);                  // tts_stream_buffer_bytes
+  void add_connections(std::int64_t delta);                   // tts_connections
 
-  void set_limit(std::string_view name, double value);            // tts_limit{name}
-  void set_ready(bool ready);                                     // tts_ready
-  std::string render() const;                                     // Prometheus text exposition format 0.0.4
+  void set_limit(std::string_view name, double value);                                             // tts_limit{name}
+  void set_ready(bool ready);                                                                      // tts_ready
+  void set_build_info(std::string_view version, std::string_view model, std::string_view device);  // tts_build_info
+  std::string render() const;  // Prometheus text exposition format 0.0.4
 
  private:
   struct Impl;

@@ -1,0 +1,219 @@
+#include "tts/observability/metrics.h"
+
+#include <array>
+#include <atomic>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace tts::observability {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using Buckets = Histogram::BucketBoundaries;
+
+constexpr std::array<std::string_view, 11> kRoutes{"/synthesize",
+                                                   "/synthesize_stream",
+                                                   "/v1/audio/speech",
+                                                   "/v1/voices",
+                                                   "/v1/models",
+                                                   "/openapi.json",
+                                                   "/",
+                                                   "/livez",
+                                                   "/readyz",
+                                                   "/metrics",
+                                                   "other"};
+constexpr std::array<int, 16> kStatuses{200, 204, 400, 404, 405, 408, 413, 415, 417, 422, 429, 431, 499, 500, 503, 504};
+constexpr std::array<std::string_view, 8> kRejections{
+    "queue_full", "too_many_requests", "too_many_connections", "draining", "not_ready", "invalid", "too_large", "framing"};
+constexpr std::array<std::string_view, 4> kCancelStages{"queued", "before_first_packet", "streaming", "other"};
+constexpr std::array<std::string_view, 6> kStopReasons{"end_token", "max_steps", "cancelled", "deadline", "failed", "none"};
+
+// The first-packet objective (0.3 s) is a bucket edge, so the share of requests that met it is exact.
+const Buckets kFirstPacketBuckets{.05, .1, .15, .2, .25, .3, .4, .6, 1, 2, 5};
+const Buckets kRequestBuckets{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120};
+const Buckets kStepBuckets{.0005, .001, .002, .005, .01, .02, .03, .05, .1, .2, .5, 1};
+const Buckets kRowBuckets{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256};
+const Buckets kRtfBuckets{.01, .02, .05, .1, .2, .3, .4, .5, .7, 1, 1.5, 2, 5};
+
+template <class T>
+T& single(prometheus::Registry& registry, const char* name, const char* help) {
+  if constexpr (std::is_same_v<T, Counter>) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+  } else {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+  }
+}
+
+Histogram& histogram(prometheus::Registry& registry, const char* name, const char* help, const Buckets& buckets) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
+}
+
+// One label whose values come from a fixed list. A series appears when its value is first met; later lookups take no lock.
+template <class T>
+class OneLabel {
+ public:
+  OneLabel(prometheus::Family<T>& family, const char* label, std::span<const std::string_view> known)
+      : family_(family), label_(label), known_(known), handles_(known.size()) {}
+
+  template <class... AddArguments>
+  T& at(std::string_view value, const AddArguments&... arguments) {
+    for (std::size_t i = 0; i < known_.size(); ++i) {
+      if (known_[i] != value) continue;
+      T* handle = handles_[i].load(std::memory_order_acquire);
+      if (handle == nullptr) {
+        handle = &family_.Add({{label_, std::string(value)}}, arguments...);  // returns the same series when two threads race
+        handles_[i].store(handle, std::memory_order_release);
+      }
+      return *handle;
+    }
+    return family_.Add({{label_, std::string(value)}}, arguments...);
+  }
+
+ private:
+  prometheus::Family<T>& family_;
+  const char* label_;
+  std::span<const std::string_view> known_;
+  std::vector<std::atomic<T*>> handles_;
+};
+
+class RequestCounters {
+ public:
+  explicit RequestCounters(prometheus::Family<Counter>& family) : family_(family) {}
+
+  Counter& at(std::string_view route, int status) {
+    const auto add = [&]() -> Counter& { return family_.Add({{"route", std::string(route)}, {"code", std::to_string(status)}}); };
+    for (std::size_t r = 0; r < kRoutes.size(); ++r) {
+      if (kRoutes[r] != route) continue;
+      for (std::size_t s = 0; s < kStatuses.size(); ++s) {
+        if (kStatuses[s] != status) continue;
+        auto& cell = handles_[r * kStatuses.size() + s];
+        Counter* handle = cell.load(std::memory_order_acquire);
+        if (handle == nullptr) {
+          handle = &add();
+          cell.store(handle, std::memory_order_release);
+        }
+        return *handle;
+      }
+    }
+    return add();
+  }
+
+ private:
+  prometheus::Family<Counter>& family_;
+  std::array<std::atomic<Counter*>, kRoutes.size() * kStatuses.size()> handles_{};
+};
+
+}  // namespace
+
+struct Metrics::Impl {
+  prometheus::Registry registry;
+
+  Gauge& queue_length = single<Gauge>(registry, "tts_queue_length", "Utterances accepted and waiting for a slot.");
+  Gauge& active_rows = single<Gauge>(registry, "tts_active_rows", "Utterances generating now.");
+  Histogram& step_seconds = histogram(registry, "tts_step_seconds", "Duration of one generation step over the whole batch.", kStepBuckets);
+  Histogram& batch_rows = histogram(registry, "tts_batch_rows", "Decode rows that shared one generation step.", kRowBuckets);
+  Counter& prefill_tokens = single<Counter>(registry, "tts_prefill_tokens_total", "Prompt positions consumed.");
+  Counter& generated_steps = single<Counter>(registry, "tts_generated_steps_total", "Decode steps generated, summed over rows.");
+  Histogram& decode_seconds =
+      histogram(registry, "tts_decode_seconds", "Duration of one decoder and vocoder pass over its streams.", kStepBuckets);
+  Histogram& decode_streams = histogram(registry, "tts_decode_streams", "Streams that shared one decoder and vocoder pass.", kRowBuckets);
+  Counter& decoded_steps = single<Counter>(registry, "tts_decoded_steps_total", "Steps turned into audio, summed over streams.");
+  Counter& engine_failures = single<Counter>(registry, "tts_engine_failures_total", "Steps or decoder passes that failed on the device.");
+  Histogram& first_packet =
+      histogram(registry, "tts_first_packet_seconds", "From an accepted request to its first encoded audio packet.", kFirstPacketBuckets);
+  Histogram& rtf =
+      histogram(registry, "tts_synthesis_rtf_ratio", "Time taken by a finished request over the duration of its audio.", kRtfBuckets);
+  Counter& audio_seconds = single<Counter>(registry, "tts_audio_seconds_total", "Audio delivered by finished requests.");
+  Gauge& stream_bytes = single<Gauge>(registry, "tts_stream_buffer_bytes", "Encoded audio waiting for clients.");
+  Gauge& connections = single<Gauge>(registry, "tts_connections", "Open client connections.");
+  Gauge& ready = single<Gauge>(registry, "tts_ready", "1 while the server accepts work.");
+
+  OneLabel<Counter> utterances{
+      prometheus::BuildCounter().Name("tts_utterances_total").Help("Utterances that ended, by the reason.").Register(registry),
+      "stop_reason", kStopReasons};
+  OneLabel<Counter> rejections{
+      prometheus::BuildCounter().Name("tts_rejected_total").Help("Requests and connections refused, by the reason.").Register(registry),
+      "reason", kRejections};
+  OneLabel<Counter> cancellations{prometheus::BuildCounter()
+                                      .Name("tts_cancelled_total")
+                                      .Help("Requests whose client left, by how far they had come.")
+                                      .Register(registry),
+                                  "stage", kCancelStages};
+  OneLabel<Gauge> in_flight{prometheus::BuildGauge().Name("tts_requests_in_flight").Help("Requests being answered.").Register(registry),
+                            "route", kRoutes};
+  OneLabel<Histogram> request_seconds{prometheus::BuildHistogram()
+                                          .Name("tts_request_seconds")
+                                          .Help("From a parsed request head to the last byte of its reply.")
+                                          .Register(registry),
+                                      "route", kRoutes};
+  RequestCounters requests{prometheus::BuildCounter().Name("tts_requests_total").Help("Requests answered.").Register(registry)};
+  prometheus::Family<Gauge>& limits = prometheus::BuildGauge().Name("tts_limit").Help("Configured limits, by name.").Register(registry);
+  prometheus::Family<Gauge>& build_info =
+      prometheus::BuildGauge().Name("tts_build_info").Help("Always 1; the labels tell what runs.").Register(registry);
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::set_queue_length(std::int64_t utterances) { impl_->queue_length.Set(static_cast<double>(utterances)); }
+void Metrics::set_active_rows(std::int64_t utterances) { impl_->active_rows.Set(static_cast<double>(utterances)); }
+
+void Metrics::step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took) {
+  impl_->step_seconds.Observe(took.count());
+  if (decode_rows > 0) {
+    impl_->batch_rows.Observe(decode_rows);
+    impl_->generated_steps.Increment(decode_rows);
+  }
+  if (prefill_tokens > 0) impl_->prefill_tokens.Increment(prefill_tokens);
+}
+
+void Metrics::decode_done(std::uint32_t streams, std::uint32_t steps, std::chrono::duration<double> took) {
+  impl_->decode_seconds.Observe(took.count());
+  impl_->decode_streams.Observe(streams);
+  if (steps > 0) impl_->decoded_steps.Increment(steps);
+}
+
+void Metrics::utterance_finished(std::string_view stop_reason) { impl_->utterances.at(stop_reason).Increment(); }
+void Metrics::engine_failure() { impl_->engine_failures.Increment(); }
+
+void Metrics::request_started(std::string_view route) { impl_->in_flight.at(route).Increment(); }
+
+void Metrics::request_finished(std::string_view route, int http_status, std::chrono::duration<double> took) {
+  impl_->in_flight.at(route).Decrement();
+  impl_->requests.at(route, http_status).Increment();
+  impl_->request_seconds.at(route, kRequestBuckets).Observe(took.count());
+}
+
+void Metrics::rejected(std::string_view reason) { impl_->rejections.at(reason).Increment(); }
+void Metrics::cancelled(std::string_view stage) { impl_->cancellations.at(stage).Increment(); }
+void Metrics::first_packet(std::chrono::duration<double> took) { impl_->first_packet.Observe(took.count()); }
+
+void Metrics::synthesis_finished(double audio_seconds, double rtf) {
+  if (audio_seconds > 0) impl_->audio_seconds.Increment(audio_seconds);
+  impl_->rtf.Observe(rtf);
+}
+
+void Metrics::add_stream_bytes(std::int64_t delta) { impl_->stream_bytes.Increment(static_cast<double>(delta)); }
+void Metrics::add_connections(std::int64_t delta) { impl_->connections.Increment(static_cast<double>(delta)); }
+
+void Metrics::set_limit(std::string_view name, double value) { impl_->limits.Add({{"name", std::string(name)}}).Set(value); }
+void Metrics::set_ready(bool ready) { impl_->ready.Set(ready ? 1 : 0); }
+
+void Metrics::set_build_info(std::string_view version, std::string_view model, std::string_view device) {
+  impl_->build_info.Add({{"version", std::string(version)}, {"model", std::string(model)}, {"device", std::string(device)}}).Set(1);
+}
+
+std::string Metrics::render() const { return prometheus::TextSerializer().Serialize(impl_->registry.Collect()); }
+
+}  // namespace tts::observability
