@@ -1,0 +1,96 @@
+"""Start, drain and stop of the process, and the command line."""
+import json
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+from server_process import BINARY, ROOT, ServerProcess, eventually
+from test_http import wav_samples
+
+LONG = "今天天气很好，我们去公园散步吧。" * 12
+
+
+def run(*arguments, **more):
+    return subprocess.run([str(BINARY), *arguments], capture_output=True, timeout=120, cwd=ROOT, **more)
+
+
+class LifeTest(unittest.TestCase):
+    def test_sigterm_lets_a_running_stream_finish_and_exits_zero(self):
+        with ServerProcess() as server:
+            whole = server.post("/synthesize", {"text": LONG, "seed": 1, "format": "pcm"})[2]
+            received, started = [], threading.Event()
+
+            def listen():
+                body = json.dumps({"text": LONG, "seed": 1, "format": "pcm"}).encode()
+                with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+                    client.sendall(b"POST /synthesize_stream HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                    while part := client.recv(4096):
+                        received.append(part)
+                        started.set()
+
+            listener = threading.Thread(target=listen)
+            listener.start()
+            self.assertTrue(started.wait(60))
+            server.process.send_signal(signal.SIGTERM)
+            listener.join(60)
+            self.assertEqual(server.process.wait(60), 0, server.log_text())
+            self.assertEqual(b"".join(received).split(b"\r\n\r\n", 1)[1], whole)
+
+    def test_draining_is_visible_and_refuses_new_work(self):
+        with ServerProcess() as server:
+            body = json.dumps({"text": LONG * 10, "format": "pcm"}).encode()
+            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+                slow.sendall(b"POST /synthesize_stream HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                slow.recv(1000)
+                server.process.send_signal(signal.SIGTERM)
+                eventually(lambda: server.get("/readyz", admin=True)[0] == 503, "readiness turns 503 while draining")
+                self.assertEqual(server.get("/livez", admin=True)[0], 200)
+            self.assertEqual(server.process.wait(60), 0)
+
+    def test_bad_flags_and_files_end_with_everything_that_is_wrong(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder) / "bad.json"
+            config.write_text('{"server": {"port": 99999999, "colour": 1}}', encoding="utf-8")
+            result = run("check", "--config", str(config))
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(b"port", result.stderr + result.stdout)
+            self.assertIn(b"colour", result.stderr + result.stdout)
+
+    def test_a_damaged_model_is_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "nano"
+            subprocess.run(["cp", "-r", str(ROOT / "models/nano"), str(copy)], check=True)
+            with open(copy / "vocos.safetensors", "r+b") as file:
+                file.seek(1000)
+                file.write(b"\xde\xad\xbe\xef")
+            result = run("say", "hi", "-o", str(Path(folder) / "x.wav"), "--model", str(copy))
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(b"vocos.safetensors", result.stderr)
+
+
+class SayTest(unittest.TestCase):
+    def test_say_writes_a_file_from_argument_and_stdin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = Path(folder) / "a.wav", Path(folder) / "b.wav"
+            result = run("say", "你好，世界。", "-o", str(one), "--seed", "3")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(b"RTF", result.stderr)
+            self.assertEqual(run("say", "-o", str(two), "--seed", "3", input="你好，世界。".encode()).returncode, 0)
+            self.assertEqual(one.read_bytes(), two.read_bytes())
+            self.assertGreater(len(wav_samples(one.read_bytes())), 12000)
+
+    def test_help_and_check(self):
+        help_text = run("--help").stdout.decode()
+        for word in ("serve", "say", "check"):
+            self.assertIn(word, help_text)
+        result = run("check")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"max_batch", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
