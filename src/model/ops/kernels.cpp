@@ -1,0 +1,150 @@
+#include "ops/kernels.h"
+
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "ops/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tts::model::ops::HWY_NAMESPACE {
+
+HWY_INLINE float sum_lanes(FloatVec v) { return hn::GetLane(hn::SumOfLanes(FloatTag(), v)); }
+
+// Sum of term(x) over n values in four interleaved chains, always the same ones.
+template <class Term>
+HWY_INLINE float reduce(const float* x, std::size_t n, Term&& term) {
+  const FloatTag d;
+  FloatVec s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  std::size_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    s0 = term(s0, hn::LoadU(d, x + i));
+    s1 = term(s1, hn::LoadU(d, x + i + kLanes));
+    s2 = term(s2, hn::LoadU(d, x + i + 2 * kLanes));
+    s3 = term(s3, hn::LoadU(d, x + i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) s0 = term(s0, hn::LoadU(d, x + i));
+  float tail = 0.0F;
+  if (i < n) {
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(term(hn::Zero(d), load_first(x + i, n - i)), d, lanes);
+    for (std::size_t j = 0; j < n - i; ++j) tail += lanes[j];
+  }
+  return sum_lanes(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))) + tail;
+}
+
+void rms_norm_kernel(const float* x, const float* weight, float eps, std::size_t n, float* y) {
+  const FloatTag d;
+  const float squares = reduce(x, n, [](FloatVec sum, FloatVec v) { return hn::MulAdd(v, v, sum); });
+  const FloatVec factor = hn::Set(d, 1.0F / std::sqrt(squares / static_cast<float>(n) + eps));
+  map_vectors(x, n, y, [&](FloatVec v, std::size_t i) {
+    const FloatVec w = i + kLanes <= n ? hn::LoadU(d, weight + i) : load_first(weight + i, n - i);
+    return hn::Mul(hn::Mul(v, factor), w);
+  });
+}
+
+void layer_norm_kernel(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* y) {
+  const FloatTag d;
+  const float mean = reduce(x, n, [](FloatVec sum, FloatVec v) { return hn::Add(sum, v); }) / static_cast<float>(n);
+  const FloatVec centre = hn::Set(d, mean);
+  const float squares = reduce(x, n, [&](FloatVec sum, FloatVec v) {
+    const FloatVec distance = hn::Sub(v, centre);
+    return hn::MulAdd(distance, distance, sum);
+  });
+  const FloatVec factor = hn::Set(d, 1.0F / std::sqrt(squares / static_cast<float>(n) + eps));
+  map_vectors(x, n, y, [&](FloatVec v, std::size_t i) {
+    const bool whole = i + kLanes <= n;
+    const FloatVec w = whole ? hn::LoadU(d, weight + i) : load_first(weight + i, n - i);
+    const FloatVec b = whole ? hn::LoadU(d, bias + i) : load_first(bias + i, n - i);
+    return hn::MulAdd(hn::Mul(hn::Sub(v, centre), factor), w, b);
+  });
+}
+
+void gelu_kernel(const float* x, std::size_t n, float* y) {
+  map_vectors(x, n, y, [](FloatVec v, std::size_t) { return gelu_vector(v); });
+}
+
+void axpy_kernel(float a, const float* x, std::size_t n, float* y) {
+  const FloatTag d;
+  const FloatVec factor = hn::Set(d, a);
+  map_vectors(x, n, y, [&](FloatVec v, std::size_t i) {
+    return hn::MulAdd(factor, v, i + kLanes <= n ? hn::LoadU(d, y + i) : load_first(y + i, n - i));
+  });
+}
+
+void scale_kernel(float a, std::size_t n, float* y) {
+  const FloatVec factor = hn::Set(FloatTag(), a);
+  map_vectors(y, n, y, [&](FloatVec v, std::size_t) { return hn::Mul(factor, v); });
+}
+
+void multiply_kernel(const float* x, std::size_t n, float* y) {
+  const FloatTag d;
+  map_vectors(x, n, y,
+              [&](FloatVec v, std::size_t i) { return hn::Mul(v, i + kLanes <= n ? hn::LoadU(d, y + i) : load_first(y + i, n - i)); });
+}
+
+void depthwise_conv7_kernel(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
+                            const float* weight, const float* bias, float* y, std::size_t y_stride) {
+  const FloatTag d;
+  const float* first = x - 3 * dilation * x_stride;
+  const std::size_t tap = dilation * x_stride;
+  const auto columns = [&](std::size_t c, auto load, auto store) {
+    FloatVec w[7];
+    for (std::size_t i = 0; i < 7; ++i) w[i] = load(weight + i * channels + c);
+    const FloatVec b = load(bias + c);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const float* in = first + r * x_stride + c;
+      FloatVec sum = b;
+      for (std::size_t i = 0; i < 7; ++i) sum = hn::MulAdd(load(in + i * tap), w[i], sum);
+      store(sum, y + r * y_stride + c);
+    }
+  };
+  std::size_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    columns(c, [&](const float* from) { return hn::LoadU(d, from); }, [&](FloatVec v, float* to) { hn::StoreU(v, d, to); });
+  }
+  if (const std::size_t left = channels - c; left != 0) {
+    columns(c, [&](const float* from) { return load_first(from, left); }, [&](FloatVec v, float* to) { store_first(v, to, left); });
+  }
+}
+
+}  // namespace tts::model::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tts::model::ops {
+
+HWY_EXPORT(rms_norm_kernel);
+HWY_EXPORT(layer_norm_kernel);
+HWY_EXPORT(gelu_kernel);
+HWY_EXPORT(axpy_kernel);
+HWY_EXPORT(scale_kernel);
+HWY_EXPORT(multiply_kernel);
+HWY_EXPORT(depthwise_conv7_kernel);
+
+void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(rms_norm_kernel)(x, weight, eps, n, y);
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(layer_norm_kernel)(x, weight, bias, eps, n, y);
+}
+
+void gelu(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(gelu_kernel)(x, n, y); }
+
+void axpy(float a, const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(axpy_kernel)(a, x, n, y); }
+
+void scale(float a, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(scale_kernel)(a, n, y); }
+
+void multiply(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(multiply_kernel)(x, n, y); }
+
+void depthwise_conv7(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
+                     const float* weight, const float* bias, float* y, std::size_t y_stride) {
+  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(x, x_stride, rows, channels, dilation, weight, bias, y, y_stride);
+}
+
+}  // namespace tts::model::ops
+#endif  // HWY_ONCE

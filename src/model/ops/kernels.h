@@ -1,0 +1,33 @@
+#pragma once
+// Row kernels on plain float32 memory: one call, one thread; callers cut the work over the pool.
+// Every function treats rows independently and in a fixed order, so a row's bits never depend on its neighbours.
+
+#include <cstddef>
+
+namespace tts::model::ops {
+
+// y = weight * x / sqrt(mean(x^2) + eps). x and y may be the same row.
+void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* y);
+
+// y = (x - mean) / sqrt(variance + eps) * weight + bias over n channels. x and y may be the same row.
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* y);
+
+// y = x * Phi(x), exact (erf) form; absolute error below 1e-6. x and y may be the same.
+void gelu(const float* x, std::size_t n, float* y);
+
+// y += a * x
+void axpy(float a, const float* x, std::size_t n, float* y);
+
+// y *= a
+void scale(float a, std::size_t n, float* y);
+
+// y[i] *= x[i]
+void multiply(const float* x, std::size_t n, float* y);
+
+// Depthwise convolution of width 7 over [time, channel]: y[r][c] = bias[c] + sum_i weight[i][c] * x[r + (i - 3) * dilation][c].
+// x points at the row under output row 0; the 3 * dilation rows before it and after the last one must be readable.
+// weight is [7][channels]; x and y rows lie x_stride and y_stride floats apart and must not overlap.
+void depthwise_conv7(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
+                     const float* weight, const float* bias, float* y, std::size_t y_stride);
+
+}  // namespace tts::model::ops

@@ -1,0 +1,239 @@
+#include "ops/packed_linear.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/packed_linear.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "ops/simd_math-inl.h"
+
+#ifndef TTS_MODEL_OPS_PACKED_LINEAR_ONCE
+#define TTS_MODEL_OPS_PACKED_LINEAR_ONCE
+namespace tts::model::ops {
+
+constexpr std::size_t kPanelsPerBlock = 4;  // 64 columns: the widest tile a kernel computes at once
+
+enum class Finish { kStore, kGelu, kSwiGlu, kAdd };
+
+// One block of work: `panels` neighbouring panels times some rows.
+struct LinearBlock {
+  const float* weight;  // first panel
+  const float* bias;    // of the first panel
+  std::size_t inputs, panels;
+  const float* x;
+  std::size_t x_stride, rows;
+  float* y;  // first output column of the block
+  std::size_t y_stride;
+  std::size_t columns;  // outputs of this block that exist; the last panel may be padded
+};
+
+}  // namespace tts::model::ops
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tts::model::ops::HWY_NAMESPACE {
+
+constexpr std::size_t kVectors = PackedLinear::kPanel / kLanes;  // per panel
+constexpr std::size_t kTile = kPanelsPerBlock * PackedLinear::kPanel;
+// Accumulators of the widest kernel fill the register file: 24 of 32 with AVX-512, 12 of 16 below.
+constexpr std::size_t kMaxPanels = kLanes == 16 ? 4 : kLanes == 8 ? 2 : 1;
+constexpr std::size_t kMaxRows = kLanes == 16 ? 6 : 3;
+
+// tile[r][0..] = x[r] . panels, rows kTile apart. Each output is one chain of multiply-adds over ascending k.
+template <std::size_t kRows, std::size_t kPanels>
+void multiply_tile(const float* HWY_RESTRICT weight, std::size_t inputs, const float* HWY_RESTRICT x, std::size_t x_stride,
+                   float* HWY_RESTRICT tile) {
+  const FloatTag d;
+  FloatVec sum[kRows][kPanels * kVectors];
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t v = 0; v < kPanels * kVectors; ++v) sum[r][v] = hn::Zero(d);
+  }
+  const std::size_t panel_size = inputs * PackedLinear::kPanel;
+  for (std::size_t k = 0; k < inputs; ++k) {
+    FloatVec w[kPanels * kVectors];
+    for (std::size_t v = 0; v < kPanels * kVectors; ++v) {
+      w[v] = hn::Load(d, weight + (v / kVectors) * panel_size + k * PackedLinear::kPanel + (v % kVectors) * kLanes);
+    }
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const FloatVec value = hn::Set(d, x[r * x_stride + k]);
+      for (std::size_t v = 0; v < kPanels * kVectors; ++v) sum[r][v] = hn::MulAdd(value, w[v], sum[r][v]);
+    }
+  }
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t v = 0; v < kPanels * kVectors; ++v) hn::Store(sum[r][v], d, tile + r * kTile + v * kLanes);
+  }
+}
+
+using TileKernel = void (*)(const float*, std::size_t, const float*, std::size_t, float*);
+
+template <std::size_t... kIndex>
+constexpr auto tile_kernels(std::index_sequence<kIndex...>) {
+  return std::array<TileKernel, sizeof...(kIndex)>{&multiply_tile<kIndex / kMaxPanels + 1, kIndex % kMaxPanels + 1>...};
+}
+constexpr auto kTileKernels = tile_kernels(std::make_index_sequence<kMaxRows * kMaxPanels>());  // [rows - 1][panels - 1]
+
+template <Finish kFinish>
+HWY_INLINE void finish_row(const LinearBlock& block, const float* tile, float* y) {
+  const FloatTag d;
+  if constexpr (kFinish == Finish::kSwiGlu) {
+    for (std::size_t c = 0; c < block.columns; c += kLanes) {
+      const float* gate = tile + (c / PackedLinear::kPanel) * 2 * PackedLinear::kPanel + c % PackedLinear::kPanel;
+      const FloatVec value = hn::Mul(silu_vector(hn::Load(d, gate)), hn::Load(d, gate + PackedLinear::kPanel));
+      if (c + kLanes <= block.columns) {
+        hn::StoreU(value, d, y + c);
+      } else {
+        store_first(value, y + c, block.columns - c);
+      }
+    }
+  } else {
+    for (std::size_t c = 0; c < block.columns; c += kLanes) {
+      const bool whole = c + kLanes <= block.columns;
+      FloatVec value = hn::Add(hn::Load(d, tile + c), hn::Load(d, block.bias + c));
+      if constexpr (kFinish == Finish::kGelu) value = gelu_vector(value);
+      if constexpr (kFinish == Finish::kAdd) value = hn::Add(value, whole ? hn::LoadU(d, y + c) : load_first(y + c, block.columns - c));
+      if (whole) {
+        hn::StoreU(value, d, y + c);
+      } else {
+        store_first(value, y + c, block.columns - c);
+      }
+    }
+  }
+}
+
+template <Finish kFinish>
+void run_block(const LinearBlock& block) {
+  HWY_ALIGN float tile[kMaxRows * kTile];
+  const std::size_t chunks = (block.rows + kMaxRows - 1) / kMaxRows;
+  std::size_t row = 0;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::size_t rows = block.rows / chunks + (chunk < block.rows % chunks ? 1 : 0);  // even, so that no chunk is thin
+    const float* x = block.x + row * block.x_stride;
+    for (std::size_t panel = 0; panel < block.panels; panel += kMaxPanels) {
+      const std::size_t panels = HWY_MIN(kMaxPanels, block.panels - panel);
+      kTileKernels[(rows - 1) * kMaxPanels + panels - 1](block.weight + panel * PackedLinear::kPanel * block.inputs, block.inputs, x,
+                                                         block.x_stride, tile + panel * PackedLinear::kPanel);
+    }
+    for (std::size_t r = 0; r < rows; ++r) finish_row<kFinish>(block, tile + r * kTile, block.y + (row + r) * block.y_stride);
+    row += rows;
+  }
+}
+
+void linear_store(const LinearBlock& block) { run_block<Finish::kStore>(block); }
+void linear_gelu(const LinearBlock& block) { run_block<Finish::kGelu>(block); }
+void linear_swiglu(const LinearBlock& block) { run_block<Finish::kSwiGlu>(block); }
+void linear_add(const LinearBlock& block) { run_block<Finish::kAdd>(block); }
+
+}  // namespace tts::model::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tts::model::ops {
+
+HWY_EXPORT(linear_store);
+HWY_EXPORT(linear_gelu);
+HWY_EXPORT(linear_swiglu);
+HWY_EXPORT(linear_add);
+
+namespace {
+
+// Rows of one block when there are many: enough to reuse a panel from cache, few enough to share narrow layers among workers.
+constexpr std::size_t kRowsPerBlock = 48;
+
+std::size_t panels_for(std::size_t columns) { return (columns + PackedLinear::kPanel - 1) / PackedLinear::kPanel; }
+
+}  // namespace
+
+PackedLinear::PackedLinear(const float* weight, std::size_t outputs, std::size_t inputs, const float* bias)
+    : outputs_(outputs),
+      inputs_(inputs),
+      panels_(panels_for(outputs)),
+      weight_(panels_ * kPanel * inputs, PageAdvice::kHuge),
+      bias_(panels_ * kPanel) {
+  pack(weight, 0, 1);
+  if (bias != nullptr) std::memcpy(bias_.data(), bias, outputs * sizeof(float));
+}
+
+PackedLinear::PackedLinear(const float* gate, const float* up, std::size_t outputs, std::size_t inputs)
+    : outputs_(outputs),
+      inputs_(inputs),
+      panels_(2 * panels_for(outputs)),
+      gated_(true),
+      weight_(panels_ * kPanel * inputs, PageAdvice::kHuge),
+      bias_(panels_ * kPanel) {
+  pack(gate, 0, 2);
+  pack(up, 1, 2);
+}
+
+void PackedLinear::pack(const float* weight, std::size_t first_panel, std::size_t panel_step) {
+  for (std::size_t n = 0; n < outputs_; ++n) {
+    float* column = weight_.data() + (first_panel + n / kPanel * panel_step) * kPanel * inputs_ + n % kPanel;
+    for (std::size_t k = 0; k < inputs_; ++k) column[k * kPanel] = weight[n * inputs_ + k];
+  }
+}
+
+template <class Kernel>
+void PackedLinear::run(ComputePool& pool, const Rows& x, const MutableRows& y, Kernel kernel) const {
+  if (x.rows == 0) return;
+  // Two blocks a worker at least, so that a worker that falls behind can be helped out; whole gate/up pairs.
+  const std::size_t unit = gated_ ? 2 : 1;
+  const std::size_t units = panels_ / unit;
+  const std::size_t units_per_block = std::clamp<std::size_t>(units / (2 * std::size_t{pool.workers()}), 1, kPanelsPerBlock / unit);
+  const std::size_t column_blocks = (units + units_per_block - 1) / units_per_block;
+  const std::size_t row_blocks = (x.rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  pool.run(column_blocks * row_blocks, [&](std::size_t index, std::uint32_t) {
+    const std::size_t first_unit = index / row_blocks * units_per_block;
+    const std::size_t first_row = index % row_blocks * kRowsPerBlock;
+    const std::size_t block_units = std::min(units_per_block, units - first_unit);
+    const std::size_t first_column = first_unit * kPanel;
+    kernel(LinearBlock{.weight = weight_.data() + first_unit * unit * kPanel * inputs_,
+                       .bias = bias_.data() + first_unit * unit * kPanel,
+                       .inputs = inputs_,
+                       .panels = block_units * unit,
+                       .x = x.data + first_row * x.stride,
+                       .x_stride = x.stride,
+                       .rows = std::min(kRowsPerBlock, x.rows - first_row),
+                       .y = y.data + first_row * y.stride + first_column,
+                       .y_stride = y.stride,
+                       .columns = std::min(block_units * kPanel, outputs_ - first_column)});
+  });
+}
+
+void PackedLinear::forward(ComputePool& pool, const Rows& x, const MutableRows& y, Activation activation) const {
+  assert(gated_ == (activation == Activation::kSwiGlu));
+  switch (activation) {
+    case Activation::kNone: return run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_store));
+    case Activation::kGelu: return run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_gelu));
+    case Activation::kSwiGlu: return run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_swiglu));
+  }
+}
+
+void PackedLinear::forward_add(ComputePool& pool, const Rows& x, const MutableRows& y) const {
+  assert(!gated_);
+  run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_add));
+}
+
+std::unique_ptr<const Linear> make_linear(WeightFormat format, const float* weight, std::size_t outputs, std::size_t inputs,
+                                          const float* bias) {
+  switch (format) {
+    case WeightFormat::kFloat32: return std::make_unique<PackedLinear>(weight, outputs, inputs, bias);
+  }
+  std::abort();
+}
+
+std::unique_ptr<const Linear> make_gate_up(WeightFormat format, const float* gate, const float* up, std::size_t outputs,
+                                           std::size_t inputs) {
+  switch (format) {
+    case WeightFormat::kFloat32: return std::make_unique<PackedLinear>(gate, up, outputs, inputs);
+  }
+  std::abort();
+}
+
+}  // namespace tts::model::ops
+#endif  // HWY_ONCE

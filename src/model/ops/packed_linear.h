@@ -1,0 +1,37 @@
+#pragma once
+// float32 weights in panels of 16 output columns, [panel][k][16]: every pass over the weights is one forward sweep of memory, and
+// the layout is the same for every instruction set.
+
+#include <cstddef>
+
+#include "ops/aligned_buffer.h"
+#include "ops/linear.h"
+
+namespace tts::model::ops {
+
+class PackedLinear final : public Linear {
+ public:
+  static constexpr std::size_t kPanel = 16;
+
+  PackedLinear(const float* weight, std::size_t outputs, std::size_t inputs, const float* bias);
+  // Gate and up panels alternate.
+  PackedLinear(const float* gate, const float* up, std::size_t outputs, std::size_t inputs);
+
+  std::size_t inputs() const noexcept override { return inputs_; }
+  std::size_t outputs() const noexcept override { return outputs_; }
+  void forward(ComputePool& pool, const Rows& x, const MutableRows& y, Activation activation) const override;
+  void forward_add(ComputePool& pool, const Rows& x, const MutableRows& y) const override;
+
+ private:
+  void pack(const float* weight, std::size_t first_panel, std::size_t panel_step);
+  template <class Kernel>
+  void run(ComputePool& pool, const Rows& x, const MutableRows& y, Kernel kernel) const;
+
+  std::size_t outputs_ = 0, inputs_ = 0;
+  std::size_t panels_ = 0;  // gate and up counted apart
+  bool gated_ = false;
+  AlignedBuffer weight_;  // padded with zero columns to whole panels
+  AlignedBuffer bias_;    // the same
+};
+
+}  // namespace tts::model::ops

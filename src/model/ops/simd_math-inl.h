@@ -1,0 +1,73 @@
+// Vector functions that several kernels share, compiled once per instruction set (Highway's include idiom).
+
+#if defined(TTS_MODEL_OPS_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TTS_MODEL_OPS_SIMD_MATH_INL_H_
+#undef TTS_MODEL_OPS_SIMD_MATH_INL_H_
+#else
+#define TTS_MODEL_OPS_SIMD_MATH_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstring>
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tts::model::ops::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// At most 16 lanes, so that a panel of 16 columns is a whole number of vectors everywhere.
+using FloatTag = hn::CappedTag<float, 16>;
+using FloatVec = hn::Vec<FloatTag>;
+constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
+
+// The first `count` < kLanes elements; the rest is zero. Reads nothing past them.
+HWY_INLINE FloatVec load_first(const float* from, std::size_t count) {
+  HWY_ALIGN float lanes[kLanes] = {};
+  std::memcpy(lanes, from, count * sizeof(float));
+  return hn::Load(FloatTag(), lanes);
+}
+
+HWY_INLINE void store_first(FloatVec v, float* to, std::size_t count) {
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(v, FloatTag(), lanes);
+  std::memcpy(to, lanes, count * sizeof(float));
+}
+
+// Calls fn(load, store) for each vector of [0, n), the last one partial if need be.
+template <class Fn>
+HWY_INLINE void map_vectors(const float* x, std::size_t n, float* y, Fn&& fn) {
+  const FloatTag d;
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(fn(hn::LoadU(d, x + i), i), d, y + i);
+  if (i < n) store_first(fn(load_first(x + i, n - i), i), y + i, n - i);
+}
+
+// x * Phi(x). The tail 0.5 * erfc(|x| / sqrt 2) is Abramowitz & Stegun 7.1.26 (absolute error 1.5e-7), used on both sides so that
+// nothing cancels for negative x.
+HWY_INLINE FloatVec gelu_vector(FloatVec x) {
+  const FloatTag d;
+  const FloatVec magnitude = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752F));
+  const FloatVec t = hn::Div(hn::Set(d, 1.0F), hn::MulAdd(magnitude, hn::Set(d, 0.3275911F), hn::Set(d, 1.0F)));
+  FloatVec poly = hn::Set(d, 1.061405429F);
+  poly = hn::MulAdd(poly, t, hn::Set(d, -1.453152027F));
+  poly = hn::MulAdd(poly, t, hn::Set(d, 1.421413741F));
+  poly = hn::MulAdd(poly, t, hn::Set(d, -0.284496736F));
+  poly = hn::MulAdd(poly, t, hn::Set(d, 0.254829592F));
+  const FloatVec half_erfc = hn::Mul(hn::Mul(hn::Mul(poly, t), hn::Set(d, 0.5F)), hn::Exp(d, hn::Neg(hn::Mul(magnitude, magnitude))));
+  const FloatVec tail = hn::Mul(x, half_erfc);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(x, tail));
+}
+
+// x / (1 + exp(-x)); the clamp keeps exp in its range and changes nothing that float can show.
+HWY_INLINE FloatVec silu_vector(FloatVec x) {
+  const FloatTag d;
+  const FloatVec e = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0F)));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0F), e));
+}
+
+}  // namespace tts::model::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
