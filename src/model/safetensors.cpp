@@ -56,7 +56,7 @@ std::optional<std::uint64_t> dtype_bytes(std::string_view dtype) {
 
 std::string to_text(const Shape& shape) {
   std::string text = "[";
-  for (const std::uint64_t dim : shape) text += (text.size() > 1 ? "," : "") + std::to_string(dim);
+  for (const std::uint64_t dim : shape) text.append(text.size() > 1 ? "," : "").append(std::to_string(dim));
   return text + "]";
 }
 

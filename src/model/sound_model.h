@@ -1,0 +1,26 @@
+#pragma once
+// The sound half of the model: everything behind the language model, loaded from the decoder, dvae and vocos files.
+
+#include "tts/engine/manifest.h"
+
+#include "gfsq.h"
+#include "mel_network.h"
+#include "reference_encoder.h"
+#include "vocos.h"
+
+namespace tts::model {
+
+// Immutable after loading; shared by every stream. See StreamDecoder for running it.
+struct SoundModel {
+  std::uint32_t hidden_size = 0;  // width of the hidden states the Decoder takes
+  MelNetwork decoder;             // hidden states -> log-mel
+  Gfsq quantizer;
+  MelNetwork dvae_decoder;   // embedded codes -> log-mel
+  Vocos vocos;               // log-mel -> samples
+  ReferenceEncoder encoder;  // reference recording -> codes
+};
+
+// Blocks. Throws std::runtime_error listing everything wrong with the three files (hash first when asked for).
+SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes);
+
+}  // namespace tts::model

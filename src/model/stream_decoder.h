@@ -1,0 +1,84 @@
+#pragma once
+// From generated steps to samples while they are generated: Decoder or DVAE decoder, Vocos and inverse STFT with state.
+//
+// Every layer keeps the rows its convolution still needs, so each step is computed once whatever the utterance's length, and
+// the joined output of a stream is bit-identical to decoding all of its steps in one push: (2T - 1) * hop samples for T steps.
+// A stream's samples do not depend on the other streams of a push.
+//
+// Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tts/engine/utterance.h"
+
+#include "inverse_stft.h"
+#include "ops/compute_pool.h"
+#include "sound_model.h"
+#include "stream_rows.h"
+
+namespace tts::model {
+
+struct StreamDecoderOptions {
+  std::uint32_t slots = 1;       // streams that may be open at once
+  std::uint32_t max_steps = 32;  // largest DecodePush::steps
+};
+
+// New steps of one stream. Exactly one of `hidden` and `codes` is used, by the path the stream was opened with.
+struct DecodePush {
+  std::uint32_t slot = 0;
+  std::uint32_t steps = 0;                   // 0..max_steps; 0 only makes sense with `last`
+  bool last = false;                         // no more steps will come: everything held back is flushed
+  const float* hidden = nullptr;             // steps * hidden_size values, the hidden state that predicted each step
+  const engine::CodeFrame* codes = nullptr;  // `steps` frames
+  std::span<float> pcm;                      // out; at least max_samples(steps, last) long
+  std::size_t samples = 0;                   // out; samples written to the front of `pcm`
+};
+
+class StreamDecoder {
+ public:
+  // `model` and `pool` are not owned and must outlive the decoder. All state of all slots is allocated here.
+  StreamDecoder(const SoundModel& model, ops::ComputePool& pool, const StreamDecoderOptions& options);
+
+  // Starts a new utterance in the slot and forgets whatever was there.
+  void open(std::uint32_t slot, engine::MelPath path);
+
+  // Each slot at most once per call; a slot that saw `last` must be opened again first. Streams share one pass over the weights
+  // up to a bounded number of rows, beyond that they go in groups.
+  void push(std::span<DecodePush> work);
+
+  // Steps that are held back before the first sample; afterwards each step yields samples_per_step().
+  std::uint32_t lookahead_steps() const noexcept;
+  std::uint32_t samples_per_step() const noexcept;
+
+  // Upper bound of the samples one push of `steps` steps may write.
+  std::size_t max_samples(std::uint32_t steps, bool last) const noexcept;
+
+  // Multiply-adds of all matrix products so far: the cost of decoding without a clock.
+  std::uint64_t multiply_adds() const noexcept;
+
+ private:
+  struct Stream {
+    engine::MelPath path = engine::MelPath::kHidden;
+    bool open = false;
+    InverseStft::Tail tail;
+  };
+
+  std::size_t rows_needed(const DecodePush& push) const noexcept;
+  void push_group(std::span<DecodePush> group);
+  void compute_mel(std::span<DecodePush> group, engine::MelPath path);
+
+  const SoundModel& model_;
+  ops::ComputePool& pool_;
+  std::uint32_t max_steps_;
+  std::size_t max_rows_;  // of one group
+  InverseStft inverse_stft_;
+  std::vector<Stream> streams_;
+  std::vector<StreamState> decoder_states_, dvae_states_, vocos_states_;  // by slot
+  StreamRows rows_;
+  StreamRows mel_;  // log-mel rows of the group, collected from both mel paths
+};
+
+}  // namespace tts::model
