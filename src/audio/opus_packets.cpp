@@ -1,0 +1,31 @@
+#include "opus_packets.h"
+
+#include <cassert>
+
+namespace tts::audio {
+
+std::unique_ptr<OpusPackets> OpusPackets::create(std::uint32_t sample_rate, std::uint32_t bitrate) {
+  int error = OPUS_OK;
+  std::unique_ptr<OpusEncoder, Delete> encoder(
+      opus_encoder_create(static_cast<opus_int32>(sample_rate), 1, OPUS_APPLICATION_AUDIO, &error));
+  if (!encoder || error != OPUS_OK) return nullptr;
+  opus_int32 lookahead = 0;
+  const bool ok = opus_encoder_ctl(encoder.get(), OPUS_SET_BITRATE(static_cast<opus_int32>(bitrate))) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_SET_VBR(1)) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_SET_VBR_CONSTRAINT(1)) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_SET_SIGNAL(OPUS_SIGNAL_VOICE)) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_GET_LOOKAHEAD(&lookahead)) == OPUS_OK;
+  if (!ok || lookahead < 0) return nullptr;
+  const std::uint32_t pre_skip = static_cast<std::uint32_t>(lookahead) * (kOpusClock / sample_rate);
+  return std::unique_ptr<OpusPackets>(new OpusPackets(sample_rate, encoder.release(), pre_skip));
+}
+
+std::span<const std::uint8_t> OpusPackets::encode_frame() {
+  const opus_int32 bytes = opus_encode_float(encoder_.get(), frame_.data(), static_cast<int>(frame_size_), packet_.data(), kMaxPacketBytes);
+  assert(bytes > 0);
+  filled_ = 0;
+  ++packets_;
+  return std::span<const std::uint8_t>(packet_).first(static_cast<std::size_t>(bytes > 0 ? bytes : 0));
+}
+
+}  // namespace tts::audio

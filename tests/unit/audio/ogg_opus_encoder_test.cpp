@@ -1,0 +1,201 @@
+#include <array>
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <ogg/ogg.h>
+#include <opus/opus.h>
+
+#include "opus_packets.h"
+#include "signals.h"
+
+namespace tts::audio {
+namespace {
+
+using test::encode;
+using test::Samples;
+using test::snr_db;
+using test::u16_at;
+using test::u32_at;
+using test::voice;
+
+constexpr std::size_t kHeaderPages = 2;
+
+struct Page {
+  std::int64_t granule;
+  int packets;
+  bool first, last;
+};
+
+struct Demuxed {
+  std::vector<Page> pages;
+  std::vector<Bytes> packets;
+};
+
+Demuxed demux(const Bytes& file) {
+  Demuxed out;
+  ogg_sync_state sync;
+  ogg_sync_init(&sync);
+  std::memcpy(ogg_sync_buffer(&sync, static_cast<long>(file.size())), file.data(), file.size());
+  ogg_sync_wrote(&sync, static_cast<long>(file.size()));
+  ogg_stream_state stream;
+  ogg_page page;
+  while (ogg_sync_pageout(&sync, &page) == 1) {
+    if (out.pages.empty()) ogg_stream_init(&stream, ogg_page_serialno(&page));
+    EXPECT_EQ(ogg_page_pageno(&page), static_cast<long>(out.pages.size()));
+    out.pages.push_back({ogg_page_granulepos(&page), ogg_page_packets(&page), ogg_page_bos(&page) != 0, ogg_page_eos(&page) != 0});
+    EXPECT_EQ(ogg_stream_pagein(&stream, &page), 0);
+    ogg_packet packet;
+    while (ogg_stream_packetout(&stream, &packet) == 1) out.packets.emplace_back(packet.packet, packet.packet + packet.bytes);
+  }
+  if (!out.pages.empty()) ogg_stream_clear(&stream);
+  ogg_sync_clear(&sync);
+  return out;
+}
+
+// What a player hears: everything decoded at 48 kHz, without pre-skip and without what the last granule trims.
+Samples play(const Demuxed& demuxed) {
+  OpusDecoder* decoder = opus_decoder_create(48000, 1, nullptr);
+  Samples all;
+  std::array<float, 5760> pcm;
+  for (std::size_t i = kHeaderPages; i < demuxed.packets.size(); ++i) {
+    const auto& packet = demuxed.packets[i];
+    const int got = opus_decode_float(decoder, packet.data(), static_cast<opus_int32>(packet.size()), pcm.data(), pcm.size(), 0);
+    EXPECT_EQ(got, 960);
+    all.insert(all.end(), pcm.begin(), pcm.begin() + std::max(got, 0));
+  }
+  opus_decoder_destroy(decoder);
+  const auto end = static_cast<std::size_t>(demuxed.pages.back().granule);
+  EXPECT_LE(end, all.size());
+  EXPECT_GT(end + 960, all.size()) << "a whole packet would be trimmed";
+  const std::size_t pre_skip = u16_at(demuxed.packets.at(0), 10);
+  return {all.begin() + static_cast<std::ptrdiff_t>(pre_skip), all.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+class OggOpus : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(OggOpus, LengthIsExactAtEveryRateAndCount) {
+  const std::uint32_t rate = GetParam();
+  for (const std::size_t count : {0U, 1U, rate / 50 - 1, rate / 50, rate / 50 + 1, rate / 10, rate, rate + 7}) {
+    const Demuxed demuxed = demux(encode({{Container::kOggOpus, rate, 0}, 0}, voice(count, rate), 0));
+    EXPECT_EQ(play(demuxed).size(), count * (48000 / rate)) << count;
+  }
+}
+
+TEST_P(OggOpus, GranulesCountPacketsAndTheLastPageEnds) {
+  const std::uint32_t rate = GetParam();
+  const Demuxed demuxed = demux(encode({{Container::kOggOpus, rate, 0}, 0}, voice(rate + 7, rate), 333));
+  ASSERT_GT(demuxed.pages.size(), kHeaderPages);
+  EXPECT_TRUE(demuxed.pages[0].first);
+  EXPECT_EQ(demuxed.pages[0].granule, 0);
+  EXPECT_EQ(demuxed.pages[0].packets, 1);
+  EXPECT_EQ(demuxed.pages[1].granule, 0);
+  EXPECT_EQ(demuxed.pages[1].packets, 1);
+  std::int64_t packets = 0;
+  for (std::size_t i = kHeaderPages; i < demuxed.pages.size(); ++i) {
+    packets += demuxed.pages[i].packets;
+    const bool last = i + 1 == demuxed.pages.size();
+    EXPECT_EQ(demuxed.pages[i].last, last);
+    EXPECT_TRUE(last || demuxed.pages[i].granule == packets * 960);
+    EXPECT_LE(demuxed.pages[i].packets, 5);
+  }
+  EXPECT_EQ(demuxed.pages.back().granule, 312 + std::int64_t{rate + 7} * (48000 / rate));
+}
+
+TEST_P(OggOpus, HeadNamesRateAndPreSkipAt48Kilohertz) {
+  const std::uint32_t rate = GetParam();
+  const Bytes head = demux(encode({{Container::kOggOpus, rate, 0}, 0}, {}, 1)).packets.at(0);
+  ASSERT_EQ(head.size(), 19U);
+  EXPECT_EQ(std::string(head.begin(), head.begin() + 8), "OpusHead");
+  EXPECT_EQ(head[8], 1);
+  EXPECT_EQ(head[9], 1);
+  EXPECT_EQ(u16_at(head, 10), 312U);
+  EXPECT_EQ(u32_at(head, 12), rate);
+  EXPECT_EQ(u16_at(head, 16), 0U);
+  EXPECT_EQ(head[18], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rates, OggOpus, testing::Values(8000, 12000, 16000, 24000, 48000), testing::PrintToStringParamName());
+
+TEST(OggOpusEncoder, TagsNameTheVendorAndSayThatTheSpeechIsSynthetic) {
+  const Bytes tags = demux(encode({{Container::kOggOpus, 24000, 0}, 0}, {}, 1)).packets.at(1);
+  EXPECT_EQ(std::string(tags.begin(), tags.begin() + 8), "OpusTags");
+  std::size_t at = 8;
+  const auto text = [&] {
+    const std::size_t length = u32_at(tags, at);
+    at += 4 + length;
+    return std::string(tags.begin() + static_cast<std::ptrdiff_t>(at - length), tags.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  EXPECT_EQ(text(), opus_get_version_string());
+  ASSERT_EQ(u32_at(tags, at), 2U);
+  at += 4;
+  EXPECT_EQ(text(), "ENCODER=chattts-server");
+  EXPECT_EQ(text(), "SYNTHETIC=true");
+  EXPECT_EQ(at, tags.size());
+}
+
+TEST(OggOpusEncoder, SpeechSurvivesInPlace) {
+  const auto reference = voice(96000, 48000);
+  const Demuxed demuxed = demux(encode({{Container::kOggOpus, 48000, 128000}, 0}, reference, 0));
+  EXPECT_GT(snr_db(reference, play(demuxed)), 15);  // a shift by one packet, or even by the pre-skip, would be near 0
+}
+
+TEST(OggOpusEncoder, TailIsSpokenToTheEnd) {
+  auto reference = voice(48000, 48000);
+  const Samples played = play(demux(encode({{Container::kOggOpus, 48000, 128000}, 0}, reference, 0)));
+  ASSERT_EQ(played.size(), reference.size());
+  EXPECT_GT(snr_db(std::span(reference).last(480), std::span(played).last(480)), 6);
+}
+
+TEST(OggOpusEncoder, BitrateIsKept) {
+  constexpr std::size_t kSeconds = 10;
+  for (const std::uint32_t bitrate : {16000U, 32000U, 64000U}) {
+    const Demuxed demuxed = demux(encode({{Container::kOggOpus, 24000, bitrate}, 0}, voice(24000 * kSeconds, 24000), 0));
+    std::size_t bytes = 0;
+    for (std::size_t i = kHeaderPages; i < demuxed.packets.size(); ++i) bytes += demuxed.packets[i].size();
+    EXPECT_NEAR(static_cast<double>(bytes) * 8 / kSeconds, bitrate, 0.15 * bitrate);
+  }
+}
+
+TEST(OggOpusEncoder, PagesComeWith20MillisecondsThenEvery100) {
+  auto encoder = make_encoder({{Container::kOggOpus, 24000, 0}, 0});
+  ASSERT_TRUE(encoder.ok());
+  Bytes out;
+  (*encoder)->start(out);
+  EXPECT_EQ(demux(out).pages.size(), kHeaderPages);
+  (*encoder)->encode(voice(480, 24000), out);
+  EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 1);
+  (*encoder)->encode(voice(2400 - 480, 24000), out);
+  EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 2);
+  for (std::size_t packet = 2; packet <= 10; ++packet) {
+    (*encoder)->encode(voice(2400, 24000), out);
+    EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 1 + packet);
+    EXPECT_EQ(demux(out).packets.size(), kHeaderPages + 5 * packet);
+  }
+}
+
+TEST(OggOpusEncoder, EmptyStreamIsOnePacketThatPlaysNothing) {
+  const Demuxed demuxed = demux(encode({{Container::kOggOpus, 24000, 0}, 0}, {}, 1));
+  EXPECT_EQ(demuxed.packets.size(), kHeaderPages + 1);
+  EXPECT_TRUE(play(demuxed).empty());
+}
+
+TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
+  for (const std::size_t count : {0U, 1U, 168U, 169U, 324U, 325U, 480U, 5000U}) {  // 480 - 156 = 324 samples fit beside the lookahead
+    auto opus = OpusPackets::create(24000, 32000);
+    ASSERT_NE(opus, nullptr);
+    std::size_t packets = 0;
+    const auto count_packet = [&](std::span<const std::uint8_t> packet) {
+      ++packets;
+      EXPECT_FALSE(packet.empty());
+    };
+    opus->encode(voice(count, 24000), count_packet);
+    opus->finish(count_packet);
+    EXPECT_EQ(opus->granules_in(), count * 2);
+    EXPECT_EQ(packets, (count * 2 + opus->pre_skip() + 959) / 960) << count;
+  }
+}
+
+TEST(OpusPackets, RefusesARateThatOpusDoesNotKnow) { EXPECT_EQ(OpusPackets::create(44100, 32000), nullptr); }
+
+}  // namespace
+}  // namespace tts::audio
