@@ -121,8 +121,8 @@ class PcmPipelineSpeed : public testing::TestWithParam<double> {};
 
 TEST_P(PcmPipelineSpeed, LengthFollowsAndPitchStays) {
   const double speed = GetParam();
-  for (const std::uint32_t rate : {8000U, 16000U, 24000U, 48000U}) {
-    for (const std::size_t seconds : {1U, 3U, 30U}) {
+  for (const std::uint32_t rate : {16000U, 24000U}) {
+    for (const std::size_t seconds : {1U, 10U}) {
       const std::size_t count = rate * seconds;
       const Samples out = run({.source_rate = rate, .output_rate = rate, .speed = speed}, {voice(count, rate)}, 4800);
       const double wanted = static_cast<double>(count) / speed;

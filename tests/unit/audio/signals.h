@@ -28,7 +28,7 @@ inline Samples voice(std::size_t count, std::uint32_t sample_rate) {
   for (std::size_t i = 0; i < count; ++i) {
     const double t = static_cast<double>(i) / sample_rate;
     double value = 0;
-    for (int harmonic = 1; harmonic <= 20; ++harmonic) value += std::sin(2 * std::numbers::pi * 120 * harmonic * t + harmonic) / harmonic;
+    for (int harmonic = 1; harmonic <= 8; ++harmonic) value += std::sin(2 * std::numbers::pi * 120 * harmonic * t + harmonic) / harmonic;
     out[i] = static_cast<float>(0.15 * value * (0.6 + 0.4 * std::sin(2 * std::numbers::pi * 4 * t)));
   }
   return out;
