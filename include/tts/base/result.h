@@ -28,7 +28,7 @@ std::string_view to_string(ErrorCode code) noexcept;
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;                       // for the user: what is wrong and what to do next
-  std::string param;                         // name of the offending field; empty when none
+  std::string param{};                       // name of the offending field; empty when none
   std::chrono::milliseconds retry_after{0};  // 0 = no advice
 };
 
