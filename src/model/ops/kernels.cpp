@@ -1,5 +1,6 @@
 #include "ops/kernels.h"
 
+#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -86,6 +87,25 @@ void multiply_kernel(const float* x, std::size_t n, float* y) {
               [&](FloatVec v, std::size_t i) { return hn::Mul(v, i + kLanes <= n ? hn::LoadU(d, y + i) : load_first(y + i, n - i)); });
 }
 
+float max_value_kernel(const float* x, std::size_t n) {
+  const FloatTag d;
+  FloatVec highest = hn::Set(d, x[0]);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) highest = hn::Max(highest, hn::LoadU(d, x + i));
+  float result = hn::GetLane(hn::MaxOfLanes(d, highest));
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  return result;
+}
+
+float sum_kernel(const float* x, std::size_t n) {
+  return reduce(x, n, [](FloatVec sum, FloatVec v) { return hn::Add(sum, v); });
+}
+
+float sum_exp_kernel(const float* x, std::size_t n, float highest) {
+  const FloatVec offset = hn::Set(FloatTag(), highest);
+  return reduce(x, n, [&](FloatVec sum, FloatVec v) { return hn::Add(sum, hn::Exp(FloatTag(), hn::Sub(v, offset))); });
+}
+
 void depthwise_conv7_kernel(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
                             const float* weight, const float* bias, float* y, std::size_t y_stride) {
   const FloatTag d;
@@ -123,6 +143,9 @@ HWY_EXPORT(gelu_kernel);
 HWY_EXPORT(axpy_kernel);
 HWY_EXPORT(scale_kernel);
 HWY_EXPORT(multiply_kernel);
+HWY_EXPORT(max_value_kernel);
+HWY_EXPORT(sum_kernel);
+HWY_EXPORT(sum_exp_kernel);
 HWY_EXPORT(depthwise_conv7_kernel);
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* y) {
@@ -140,6 +163,12 @@ void axpy(float a, const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPAT
 void scale(float a, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(scale_kernel)(a, n, y); }
 
 void multiply(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(multiply_kernel)(x, n, y); }
+
+float max_value(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(max_value_kernel)(x, n); }
+
+float sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum_kernel)(x, n); }
+
+float sum_exp(const float* x, std::size_t n, float highest) { return HWY_DYNAMIC_DISPATCH(sum_exp_kernel)(x, n, highest); }
 
 void depthwise_conv7(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
                      const float* weight, const float* bias, float* y, std::size_t y_stride) {

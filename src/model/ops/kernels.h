@@ -24,6 +24,12 @@ void scale(float a, std::size_t n, float* y);
 // y[i] *= x[i]
 void multiply(const float* x, std::size_t n, float* y);
 
+float max_value(const float* x, std::size_t n);  // n > 0
+float sum(const float* x, std::size_t n);
+
+// sum_i exp(x[i] - highest); `highest` is the largest of x.
+float sum_exp(const float* x, std::size_t n, float highest);
+
 // Depthwise convolution of width 7 over [time, channel]: y[r][c] = bias[c] + sum_i weight[i][c] * x[r + (i - 3) * dilation][c].
 // x points at the row under output row 0; the 3 * dilation rows before it and after the last one must be readable.
 // weight is [7][channels]; x and y rows lie x_stride and y_stride floats apart and must not overlap.
