@@ -20,6 +20,8 @@ using ContextSpecs = std::vector<ContextSpec>;
 
 // Sum of the layers' padding: rows of lookahead, and rows that a flush adds.
 std::size_t total_pad(std::span<const ContextSpec> layers) noexcept;
+// The largest.
+std::size_t max_pad(std::span<const ContextSpec> layers) noexcept;
 
 // Conv1d of odd width without dilation.
 class WindowConv {

@@ -12,8 +12,7 @@ namespace tts::model {
 
 // Immutable after loading; shared by every stream. See StreamDecoder for running it.
 struct SoundModel {
-  std::uint32_t hidden_size = 0;  // width of the hidden states the Decoder takes
-  MelNetwork decoder;             // hidden states -> log-mel
+  MelNetwork decoder;  // hidden states -> log-mel
   Gfsq quantizer;
   MelNetwork dvae_decoder;   // embedded codes -> log-mel
   Vocos vocos;               // log-mel -> samples

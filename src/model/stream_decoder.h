@@ -31,7 +31,7 @@ struct DecodePush {
   std::uint32_t slot = 0;
   std::uint32_t steps = 0;                   // 0..max_steps; 0 only makes sense with `last`
   bool last = false;                         // no more steps will come: everything held back is flushed
-  const float* hidden = nullptr;             // steps * hidden_size values, the hidden state that predicted each step
+  const float* hidden = nullptr;             // steps * 2 * decoder.idim (hidden_size) values, the hidden state that predicted each step
   const engine::CodeFrame* codes = nullptr;  // `steps` frames
   std::span<float> pcm;                      // out; at least max_samples(steps, last) long
   std::size_t samples = 0;                   // out; samples written to the front of `pcm`
@@ -66,7 +66,6 @@ class StreamDecoder {
     InverseStft::Tail tail;
   };
 
-  std::size_t rows_needed(const DecodePush& push) const noexcept;
   void push_group(std::span<DecodePush> group);
   void compute_mel(std::span<DecodePush> group, engine::MelPath path);
 

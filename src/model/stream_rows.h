@@ -5,6 +5,7 @@
 // new rows can be computed the moment their right neighbours arrive. As in the whole-utterance graph, each layer sees zero rows
 // of its own before the first and after the last row.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -21,6 +21,7 @@ class Vocos {
 
   std::size_t max_width() const noexcept;
   std::size_t max_inner() const noexcept { return sizes_.intermediate_dim; }
+  std::size_t inputs() const noexcept { return n_mels_; }
   std::size_t hop() const noexcept { return hop_; }
   std::span<const ContextSpec> contexts() const noexcept { return contexts_; }
   std::span<const float> window() const noexcept { return window_; }  // [n_fft], of the inverse STFT

@@ -255,7 +255,7 @@ TEST_F(SafetensorsTest, SurvivesArbitraryDamage) {
   int accepted = 0;
   for (int round = 0; round < 1000; ++round) {
     std::string bytes = good;
-    for (unsigned flips = 1 + random() % 3; flips > 0; --flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+    for (auto flips = 1 + random() % 3; flips > 0; --flips) bytes[random() % bytes.size()] = static_cast<char>(random());
     if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
     write_bytes(bytes);
     try {

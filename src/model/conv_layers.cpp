@@ -1,0 +1,108 @@
+#include "conv_layers.h"
+
+#include <algorithm>
+
+#include "ops/kernels.h"
+
+namespace tts::model {
+namespace {
+
+constexpr std::size_t kDepthwiseKernel = 7;
+
+std::size_t add_context(ContextSpecs& contexts, std::size_t pad, std::size_t width) {
+  contexts.push_back({pad, width});
+  return contexts.size() - 1;
+}
+
+void scale_rows(std::vector<float>& matrix, std::span<const float> scale) {
+  const std::size_t columns = matrix.size() / scale.size();
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] *= scale[i / columns];
+}
+
+}  // namespace
+
+std::size_t total_pad(std::span<const ContextSpec> layers) noexcept {
+  std::size_t sum = 0;
+  for (const ContextSpec& layer : layers) sum += layer.pad;
+  return sum;
+}
+
+std::size_t max_pad(std::span<const ContextSpec> layers) noexcept {
+  std::size_t pad = 0;
+  for (const ContextSpec& layer : layers) pad = std::max(pad, layer.pad);
+  return pad;
+}
+
+std::vector<float> kernel_major(std::span<const float> weight, std::size_t outputs, std::size_t inputs, std::size_t kernel) {
+  std::vector<float> out(weight.size());
+  for (std::size_t o = 0; o < outputs; ++o) {
+    for (std::size_t i = 0; i < inputs; ++i) {
+      for (std::size_t k = 0; k < kernel; ++k) out[(o * kernel + k) * inputs + i] = weight[(o * inputs + i) * kernel + k];
+    }
+  }
+  return out;
+}
+
+WindowConv::WindowConv(TensorReader& reader, const Config& config, ContextSpecs& contexts)
+    : layer_(add_context(contexts, config.kernel / 2, config.inputs)), activation_(config.activation) {
+  std::vector<float> weight = kernel_major(reader.get(config.name + ".weight", {config.outputs, config.inputs, config.kernel}),
+                                           config.outputs, config.inputs, config.kernel);
+  std::vector<float> bias;
+  if (config.bias) bias = reader.get(config.name + ".bias", {config.outputs});
+  if (!config.output_scale.empty()) {
+    scale_rows(weight, config.output_scale);
+    if (config.bias) scale_rows(bias, config.output_scale);
+  }
+  linear_ = ops::make_linear(ops::WeightFormat::kFloat32, weight.data(), config.outputs, config.inputs * config.kernel,
+                             config.bias ? bias.data() : nullptr);
+}
+
+void WindowConv::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
+  rows.window_linear(pool, states, layer_, *linear_, activation_);
+}
+
+ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, ContextSpecs& contexts)
+    : layer_(add_context(contexts, config.dilation * (kDepthwiseKernel / 2), config.width)),
+      width_(config.width),
+      dilation_(config.dilation) {
+  const std::vector<float> depthwise = reader.get(config.prefix + ".dwconv.weight", {width_, 1, kDepthwiseKernel});
+  depthwise_weight_.resize(depthwise.size());
+  for (std::size_t c = 0; c < width_; ++c) {
+    for (std::size_t k = 0; k < kDepthwiseKernel; ++k) depthwise_weight_[k * width_ + c] = depthwise[c * kDepthwiseKernel + k];
+  }
+  depthwise_bias_ = reader.get(config.prefix + ".dwconv.bias", {width_});
+  norm_weight_ = reader.get(config.prefix + ".norm.weight", {width_});
+  norm_bias_ = reader.get(config.prefix + ".norm.bias", {width_});
+
+  const std::vector<float> wide = reader.get(config.prefix + ".pwconv1.weight", {config.inner, width_});
+  const std::vector<float> wide_bias = reader.get(config.prefix + ".pwconv1.bias", {config.inner});
+  std::vector<float> narrow = reader.get(config.prefix + ".pwconv2.weight", {width_, config.inner});
+  std::vector<float> narrow_bias = reader.get(config.prefix + ".pwconv2.bias", {width_});
+  const std::vector<float> scale = reader.get(config.scale_name, {width_});
+  scale_rows(narrow, scale);
+  scale_rows(narrow_bias, scale);
+  wide_ = ops::make_linear(ops::WeightFormat::kFloat32, wide.data(), config.inner, width_, wide_bias.data());
+  narrow_ = ops::make_linear(ops::WeightFormat::kFloat32, narrow.data(), width_, config.inner, narrow_bias.data());
+}
+
+void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
+  rows.residual_block(pool, states, layer_, *wide_, *narrow_, [this](const float* centre, std::size_t count, float* out) {
+    ops::depthwise_conv7(centre, width_, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out, width_);
+    for (std::size_t row = 0; row < count; ++row) {
+      float* const y = out + row * width_;
+      ops::layer_norm(y, norm_weight_.data(), norm_bias_.data(), kLayerNormEps, width_, y);
+    }
+  });
+}
+
+ChannelNorm::ChannelNorm(TensorReader& reader, const std::string& prefix, std::size_t width)
+    : weight_(reader.get(prefix + ".weight", {width})), bias_(reader.get(prefix + ".bias", {width})) {}
+
+void ChannelNorm::forward(ops::ComputePool& pool, StreamRows& rows) const {
+  const std::size_t width = weight_.size();
+  rows.map_rows(pool, width, [&](const float* in, float* out, std::uint32_t) {
+    ops::layer_norm(in, weight_.data(), bias_.data(), kLayerNormEps, width, out);
+  });
+}
+
+}  // namespace tts::model

@@ -1,0 +1,141 @@
+#include "reference_encoder.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <new>
+#include <string>
+
+#include <kissfft/kiss_fftr.h>
+
+namespace tts::model {
+namespace {
+
+constexpr float kMinMagnitude = 1e-5F;
+constexpr std::size_t kChunkRows = 64;  // rows that go through the network at once
+constexpr std::size_t kHalvingKernel = 4, kHalvingStride = 2, kHalvingPad = 1;
+
+// Runs a whole matrix through a network in bounded chunks.
+template <class Forward>
+std::vector<float> run_in_chunks(std::span<const float> in, std::size_t width, std::span<const ContextSpec> contexts, std::size_t max_width,
+                                 std::size_t max_inner, Forward&& forward) {
+  StreamRows rows(kChunkRows + total_pad(contexts) + 2 * max_pad(contexts), max_width, max_inner, 1);
+  StreamState state(contexts);
+  state.reset();
+  std::vector<float> out;
+  const std::size_t total = in.size() / width;
+  for (std::size_t row = 0; row < total; row += kChunkRows) {
+    const std::size_t count = std::min(kChunkRows, total - row);
+    rows.clear(width);
+    std::copy_n(in.data() + row * width, count * width, rows.append({0, count, row + count == total}));
+    forward(rows, std::span(&state, 1));
+    out.insert(out.end(), rows.data(), rows.data() + rows.rows() * rows.width());
+  }
+  return out;
+}
+
+class RealFft {
+ public:
+  explicit RealFft(std::size_t size) : plan_(kiss_fftr_alloc(static_cast<int>(size), 0, nullptr, nullptr)), bins_(size / 2 + 1) {
+    if (plan_ == nullptr) throw std::bad_alloc();
+  }
+  ~RealFft() { kiss_fftr_free(plan_); }
+  RealFft(const RealFft&) = delete;
+  RealFft& operator=(const RealFft&) = delete;
+
+  void magnitudes(const float* time, float* out) {
+    kiss_fftr(plan_, time, bins_.data());
+    for (std::size_t i = 0; i < bins_.size(); ++i) out[i] = std::sqrt(bins_[i].r * bins_[i].r + bins_[i].i * bins_[i].i);
+  }
+
+ private:
+  kiss_fftr_cfg plan_;
+  std::vector<kiss_fft_cpx> bins_;
+};
+
+// Sample `index` of the signal mirrored about its first and last sample (which are not repeated).
+float reflected(std::span<const float> pcm, std::ptrdiff_t index) {
+  const auto last = static_cast<std::ptrdiff_t>(pcm.size()) - 1;
+  if (index < 0) index = -index;
+  if (index > last) index = 2 * last - index;
+  return pcm[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architecture& architecture, std::span<const float> coef)
+    : sizes_(architecture.dvae_encoder),
+      sample_rate_(architecture.sample_rate),
+      hop_(architecture.hop),
+      n_mels_(architecture.n_mels),
+      coef_(coef.begin(), coef.end()),
+      window_(reader.get("preprocessor_mel.mel_spec.spectrogram.window", {architecture.n_fft})),
+      first_conv_(
+          reader,
+          WindowConv::Config{.name = "downsample_conv.0", .inputs = n_mels_, .outputs = sizes_.idim, .activation = ops::Activation::kGelu},
+          first_context_),
+      stack_(reader, "encoder", sizes_, stack_context_) {
+  const std::size_t bins = architecture.n_fft / 2 + 1, dim = sizes_.idim;
+  const std::vector<float> bank = reader.get("preprocessor_mel.mel_spec.mel_scale.fb", {bins, n_mels_});
+  std::vector<float> transposed(bank.size());
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    for (std::size_t mel = 0; mel < n_mels_; ++mel) transposed[mel * bins + bin] = bank[bin * n_mels_ + mel];
+  }
+  filter_bank_ = ops::make_linear(ops::WeightFormat::kFloat32, transposed.data(), n_mels_, bins);
+  const std::vector<float> halving =
+      kernel_major(reader.get("downsample_conv.2.weight", {dim, dim, kHalvingKernel}), dim, dim, kHalvingKernel);
+  const std::vector<float> bias = reader.get("downsample_conv.2.bias", {dim});
+  halving_conv_ = ops::make_linear(ops::WeightFormat::kFloat32, halving.data(), dim, dim * kHalvingKernel, bias.data());
+}
+
+std::vector<float> ReferenceEncoder::log_mel(ops::ComputePool& pool, std::span<const float> pcm) const {
+  const std::size_t size = window_.size(), bins = size / 2 + 1, frames = 1 + pcm.size() / hop_;
+  assert(pcm.size() > size / 2);
+  RealFft fft(size);
+  std::vector<float> time(size), magnitudes(frames * bins), mel(frames * n_mels_);
+  for (std::size_t f = 0; f < frames; ++f) {
+    const auto begin = static_cast<std::ptrdiff_t>(f * hop_) - static_cast<std::ptrdiff_t>(size / 2);
+    for (std::size_t i = 0; i < size; ++i) time[i] = window_[i] * reflected(pcm, begin + static_cast<std::ptrdiff_t>(i));
+    fft.magnitudes(time.data(), magnitudes.data() + f * bins);
+  }
+  filter_bank_->forward(pool, {magnitudes.data(), frames, bins}, {mel.data(), n_mels_});
+  for (std::size_t i = 0; i < mel.size(); ++i) mel[i] = std::log(std::max(mel[i], kMinMagnitude)) / coef_[i % n_mels_];
+  return mel;
+}
+
+std::vector<float> ReferenceEncoder::encode_mel(ops::ComputePool& pool, std::span<const float> mel) const {
+  const std::size_t dim = sizes_.idim;
+  const std::vector<float> wide = run_in_chunks(mel, n_mels_, first_context_, std::max(n_mels_, dim), 0,
+                                                [&](StreamRows& rows, auto states) { first_conv_.forward(pool, rows, states); });
+  std::vector<float> padded(wide.size() + 2 * kHalvingPad * dim);
+  std::copy(wide.begin(), wide.end(), padded.begin() + static_cast<std::ptrdiff_t>(kHalvingPad * dim));
+  const std::size_t frames = wide.size() / dim / kHalvingStride;
+  std::vector<float> halved(frames * dim);
+  if (frames > 0) {
+    halving_conv_->forward(pool, {padded.data(), frames, kHalvingStride * dim}, {halved.data(), dim}, ops::Activation::kGelu);
+  }
+  return run_in_chunks(halved, dim, stack_context_, ConvStack::max_width(sizes_), ConvStack::max_inner(sizes_),
+                       [&](StreamRows& rows, auto states) { stack_.forward(pool, rows, states); });
+}
+
+Result<std::vector<engine::CodeFrame>> ReferenceEncoder::encode(ops::ComputePool& pool, const Gfsq& quantizer,
+                                                                std::span<const float> pcm) const {
+  const auto max_samples = static_cast<std::size_t>(kMaxReferenceSeconds * sample_rate_);
+  if (pcm.size() < window_.size()) {
+    return Error{ErrorCode::kInvalidArgument, "the reference recording is shorter than " + std::to_string(window_.size()) + " samples"};
+  }
+  if (pcm.size() > max_samples) {
+    return Error{ErrorCode::kTooLarge, "the reference recording is longer than " + std::to_string(max_samples) + " samples"};
+  }
+  const auto finite = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(pcm.begin(), pcm.end(), finite))
+    return Error{ErrorCode::kInvalidArgument, "the reference recording holds NaN or infinity"};
+  const std::vector<float> vectors = encode_mel(pool, log_mel(pool, pcm));
+  if (!std::all_of(vectors.begin(), vectors.end(), finite))
+    return Error{ErrorCode::kEngineFailure, "the encoder failed on the reference recording"};
+  std::vector<engine::CodeFrame> codes(vectors.size() / quantizer.dim());
+  for (std::size_t t = 0; t < codes.size(); ++t) codes[t] = quantizer.encode(vectors.data() + t * quantizer.dim());
+  return codes;
+}
+
+}  // namespace tts::model

@@ -1,0 +1,60 @@
+#include "sound_model.h"
+
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "safetensors.h"
+
+namespace tts::model {
+namespace {
+
+// Runs `load` on one file and notes what is wrong with it, so that all files can be reported together.
+template <class Load>
+void load_file(const engine::Manifest& manifest, const std::string& role, bool verify_hash, std::vector<std::string>& problems,
+               Load&& load) {
+  const auto entry = manifest.files.find(role);
+  if (entry == manifest.files.end()) {
+    problems.push_back("the manifest names no file for '" + role + "'");
+    return;
+  }
+  try {
+    const SafetensorsFile file(entry->second.path);
+    if (verify_hash) file.require_sha256(entry->second.sha256);
+    TensorReader reader(file);
+    load(reader);
+    reader.finish();
+  } catch (const std::runtime_error& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
+}  // namespace
+
+SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes) {
+  const engine::Architecture& sizes = manifest.architecture;
+  std::vector<std::string> problems;
+  std::optional<MelNetwork> decoder, dvae_decoder;
+  std::optional<Gfsq> quantizer;
+  std::optional<ReferenceEncoder> encoder;
+  std::optional<Vocos> vocos;
+  load_file(manifest, "decoder", verify_hashes, problems,
+            [&](TensorReader& reader) { decoder.emplace(reader, sizes.decoder, sizes.n_mels); });
+  load_file(manifest, "dvae", verify_hashes, problems, [&](TensorReader& reader) {
+    dvae_decoder.emplace(reader, sizes.dvae_decoder, sizes.n_mels);
+    quantizer.emplace(reader, sizes.quantizer);
+    encoder.emplace(reader, sizes, dvae_decoder->coef());
+  });
+  load_file(manifest, "vocos", verify_hashes, problems, [&](TensorReader& reader) { vocos.emplace(reader, sizes); });
+  if (!problems.empty()) {
+    std::string text = "cannot load the sound model:";
+    for (const std::string& problem : problems) text.append("\n  ").append(problem);
+    throw std::runtime_error(text);
+  }
+  return {std::move(*decoder), std::move(*quantizer), std::move(*dvae_decoder), std::move(*vocos), std::move(*encoder)};
+}
+
+}  // namespace tts::model
