@@ -17,10 +17,14 @@ struct SchedulerOptions {
   std::uint32_t max_batch = 16;                     // utterances generating at once; at most the engine's slots
   std::uint32_t max_queue = 256;                    // accepted and waiting; beyond: kQueueFull
   std::chrono::milliseconds batch_window{2};        // an idle engine waits this long for company before its first step; 0 = none
-  std::uint32_t prefill_chunk = 32;                 // prompt positions per step and joining utterance
-  std::vector<std::uint32_t> chunk_ramp{};          // steps of the first decode chunks; empty = default ramp
+  std::uint32_t prefill_chunk = 32;                 // prompt positions per step and joining utterance while others generate; alone it
+                                                    // takes as many as a step holds
+  std::vector<std::uint32_t> chunk_ramp{};          // steps of the first decode chunks; empty = lookahead + 8, 8, 12, 16
   std::uint32_t chunk_steps = 24;                   // steps of every later decode chunk
   std::chrono::milliseconds stop_grace{10000};      // stop(): how long running utterances may finish
+  std::uint32_t max_failures_in_a_row = 3;          // failed steps or decodes after which health() is not ready
+  std::chrono::milliseconds failure_cooldown{5000};  // after that long without a further failure it is ready for another try
+  std::chrono::milliseconds hang_limit{10000};      // work without progress for longer: not ready
 };
 
 // Throws std::invalid_argument listing every value out of range. The engine is owned by the scheduler's thread from here on.

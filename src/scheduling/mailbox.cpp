@@ -1,0 +1,106 @@
+#include "mailbox.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace tts::scheduling {
+
+Mailbox::Mailbox(std::uint32_t max_queue, const Clock& clock, observability::Metrics& metrics)
+    : max_queue_(max_queue), clock_(clock), metrics_(metrics) {}
+
+Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) {
+  if (!sink) return Error{ErrorCode::kInvalidArgument, "an utterance needs a sink", "sink", {}};
+  auto utterance = std::make_shared<Utterance>();
+  utterance->request = std::move(request);
+  utterance->sink = std::move(sink);
+  utterance->submitted_at = clock_.now();
+
+  const std::lock_guard lock(mutex_);
+  if (stopping()) return Error{ErrorCode::kUnavailable, "this engine is stopping; try another replica", {}, {}};
+  if (queued_ >= max_queue_) {
+    const std::chrono::milliseconds wait(retry_after_ms_.load(std::memory_order_relaxed));
+    return Error{
+        ErrorCode::kQueueFull,
+        "the server is busy: " + std::to_string(queued_) + " utterances are waiting; try again in " + std::to_string(wait.count()) + " ms",
+        {},
+        wait};
+  }
+  utterance->id = ++last_id_;
+  arrivals_.push_back(utterance);
+  live_.emplace(utterance->id, utterance);
+  metrics_.set_queue_length(++queued_);
+  wake();
+  return utterance->id;
+}
+
+void Mailbox::cancel(engine::UtteranceId id) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  found->second->cancelled.store(true, std::memory_order_relaxed);
+  wake();
+}
+
+void Mailbox::set_paused(engine::UtteranceId id, bool paused) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  found->second->paused.store(paused, std::memory_order_relaxed);
+  wake();
+}
+
+void Mailbox::begin_stop(TimePoint cut_at) {
+  const std::lock_guard lock(mutex_);
+  cut_at_.store(std::min(cut_at, this->cut_at()).time_since_epoch().count(), std::memory_order_release);
+  wake();
+}
+
+std::uint32_t Mailbox::queued() const {
+  const std::lock_guard lock(mutex_);
+  return queued_;
+}
+
+TimePoint Mailbox::cut_at() const noexcept { return TimePoint(Duration(cut_at_.load(std::memory_order_acquire))); }
+
+void Mailbox::take(std::vector<UtterancePtr>& arrivals) {
+  if (!dirty_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  dirty_.store(false, std::memory_order_relaxed);
+  std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(arrivals));
+  arrivals_.clear();
+}
+
+void Mailbox::leave_queue(std::uint32_t count) {
+  const std::lock_guard lock(mutex_);
+  queued_ -= count;
+  metrics_.set_queue_length(queued_);
+}
+
+void Mailbox::forget(engine::UtteranceId id) {
+  const std::lock_guard lock(mutex_);
+  live_.erase(id);
+}
+
+void Mailbox::advise_retry_after(std::chrono::milliseconds wait) noexcept {
+  retry_after_ms_.store(wait.count(), std::memory_order_relaxed);
+}
+
+void Mailbox::sleep_until(TimePoint wake_at) {
+  // Waits are cut so that a far deadline cannot overflow the system call's time; the loop simply comes round again.
+  constexpr Duration kLongest = std::chrono::hours(1);
+  std::unique_lock lock(mutex_);
+  const auto woken = [&] { return dirty_.load(std::memory_order_relaxed); };
+  if (wake_at == TimePoint::max()) {
+    changed_.wait(lock, woken);
+  } else if (const TimePoint now = clock_.now(); wake_at > now) {
+    changed_.wait_for(lock, std::min<Duration>(wake_at - now, kLongest), woken);
+  }
+}
+
+void Mailbox::wake() {
+  dirty_.store(true, std::memory_order_release);
+  changed_.notify_one();
+}
+
+}  // namespace tts::scheduling

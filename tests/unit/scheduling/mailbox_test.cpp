@@ -1,0 +1,101 @@
+#include "mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include "support/manual_clock.h"
+#include "support/recording_sink.h"
+
+namespace tts::scheduling {
+namespace {
+
+class MailboxTest : public ::testing::Test {
+ protected:
+  Result<engine::UtteranceId> post() { return mailbox_.post({}, std::make_shared<test::RecordingSink>()); }
+  std::vector<UtterancePtr> taken() {
+    std::vector<UtterancePtr> arrivals;
+    mailbox_.take(arrivals);
+    return arrivals;
+  }
+  bool exports(const std::string& line) const { return metrics_.render().find(line) != std::string::npos; }
+
+  test::ManualClock clock_;
+  observability::Metrics metrics_;
+  Mailbox mailbox_{3, clock_, metrics_};
+};
+
+TEST_F(MailboxTest, HandsOverInOrderAndOnce) {
+  const auto first = post();
+  const auto second = post();
+  const auto arrivals = taken();
+  ASSERT_EQ(arrivals.size(), 2U);
+  EXPECT_EQ(arrivals[0]->id, *first);
+  EXPECT_EQ(arrivals[1]->id, *second);
+  EXPECT_NE(*first, *second);
+  EXPECT_NE(*first, 0U);
+  EXPECT_TRUE(taken().empty());
+}
+
+TEST_F(MailboxTest, RefusesBeyondTheBoundWithAdvice) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(post().ok());
+  mailbox_.advise_retry_after(std::chrono::milliseconds(1234));
+  const auto refused = post();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
+  EXPECT_EQ(refused.error().retry_after, std::chrono::milliseconds(1234));
+  taken();
+  EXPECT_FALSE(post().ok()) << "taken but without a slot still waits";
+  mailbox_.leave_queue(1);
+  EXPECT_TRUE(post().ok());
+}
+
+TEST_F(MailboxTest, ExportsTheQueueLength) {
+  ASSERT_TRUE(post().ok());
+  ASSERT_TRUE(post().ok());
+  EXPECT_TRUE(exports("tts_queue_length 2"));
+  mailbox_.leave_queue(2);
+  EXPECT_TRUE(exports("tts_queue_length 0"));
+  EXPECT_EQ(mailbox_.queued(), 0U);
+}
+
+TEST_F(MailboxTest, RefusesAnUtteranceNobodyListensTo) { EXPECT_EQ(mailbox_.post({}, nullptr).error().code, ErrorCode::kInvalidArgument); }
+
+TEST_F(MailboxTest, FlagsReachTheUtteranceUntilItIsForgotten) {
+  const auto id = *post();
+  const auto utterance = taken().front();
+  mailbox_.set_paused(id, true);
+  EXPECT_TRUE(utterance->paused);
+  mailbox_.set_paused(id, false);
+  EXPECT_FALSE(utterance->paused);
+  mailbox_.forget(id);
+  mailbox_.cancel(id);
+  mailbox_.cancel(999);
+  mailbox_.set_paused(999, true);
+  EXPECT_FALSE(utterance->cancelled);
+}
+
+TEST_F(MailboxTest, StoppingRefusesButKeepsWhatWasAccepted) {
+  ASSERT_TRUE(post().ok());
+  EXPECT_FALSE(mailbox_.stopping());
+  mailbox_.begin_stop(clock_.now() + std::chrono::seconds(5));
+  EXPECT_TRUE(mailbox_.stopping());
+  EXPECT_EQ(post().error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(taken().size(), 1U);
+}
+
+TEST_F(MailboxTest, ASecondStopMayOnlyComeSooner) {
+  const auto soon = clock_.now() + std::chrono::seconds(1);
+  mailbox_.begin_stop(soon + std::chrono::seconds(9));
+  mailbox_.begin_stop(soon);
+  mailbox_.begin_stop(soon + std::chrono::seconds(9));
+  EXPECT_EQ(mailbox_.cut_at(), soon);
+}
+
+TEST_F(MailboxTest, SleepReturnsForNewsAndForATimeInThePast) {
+  ASSERT_TRUE(post().ok());
+  mailbox_.sleep_until(TimePoint::max());  // would block without the news
+  taken();
+  mailbox_.sleep_until(clock_.now());
+}
+
+}  // namespace
+}  // namespace tts::scheduling
