@@ -40,7 +40,7 @@ FILES = {
 WEIGHTS = ("gpt", "embed", "decoder", "dvae", "vocos")
 FLOATS = ("F32", "F16", "BF16")
 # Fixed by the model family: no tensor's shape shows them.
-SAMPLE_RATE, HOP, LEVEL = 24000, 256, 5
+SAMPLE_RATE, HOP, LEVEL, CODEBOOKS = 24000, 256, 5, 4
 NEEDED_TOKENS = ("[Stts]", "[Ptts]", "[spk_emb]", "[empty_spk]", "[Sbreak]", "[Pbreak]", "[Ebreak]", "[break_0]")
 MAX_JSON = 64 << 20
 
@@ -320,6 +320,10 @@ def derive_architecture(headers, config, problems):
             problems.add(where, f"heads of {g['q_rows'] / s['heads']:g} values: the engine needs hidden_size / heads to be even and whole")
     if v and e and e["num_vq"] % v["groups"]:
         problems.add(FILES["dvae"][0], f"{v['groups']} quantiser groups do not divide {e['num_vq']} codebooks")
+    if e and e["num_vq"] != CODEBOOKS:
+        problems.add(FILES["embed"][0], f"{e['num_vq']} codebooks; the engine is built for {CODEBOOKS}")
+    if o and o["n_fft"] != 4 * HOP:
+        problems.add(FILES["vocos"][0], f"window of {o['n_fft']} samples; the engine needs {4 * HOP}")
     if problems or not all((g, e, d, v, o, s)):
         return None
     return {
