@@ -1,0 +1,290 @@
+#include "cpu_step_engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "speaker_norm.h"
+
+namespace tts::model {
+namespace {
+
+Error invalid(std::string param, std::string message) {
+  return {.code = ErrorCode::kInvalidArgument, .message = std::move(message), .param = std::move(param)};
+}
+
+bool inside(float value, float low, float high) { return value >= low && value <= high; }  // false for NaN
+
+}  // namespace
+
+CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngineOptions& options)
+    : weights_(std::move(weights)),
+      sound_(std::move(sound)),
+      options_(options),
+      pool_(options.compute_threads),
+      gpt_(weights_, pool_,
+           {.slots = options.max_slots, .positions = options.max_context, .rows = options.max_slots + options.max_prefill_rows}),
+      stream_decoder_(sound_, pool_, {.slots = options.max_slots, .max_steps = options.max_decode_steps}),
+      info_{.model = options.model,
+            .device = "cpu",
+            .sample_rate = options.sample_rate,
+            .samples_per_step = stream_decoder_.samples_per_step(),
+            .max_slots = options.max_slots,
+            .max_context = options.max_context,
+            .max_rows_per_step = options.max_slots + options.max_prefill_rows,
+            .max_pending_steps = options.max_decode_steps,
+            .lookahead_steps = stream_decoder_.lookahead_steps()},
+      slots_(options.max_slots),
+      pending_hidden_(std::size_t{options.max_slots} * options.max_decode_steps * weights_.sizes.hidden_size),
+      pending_codes_(std::size_t{options.max_slots} * options.max_decode_steps) {
+  for (std::uint32_t i = options.max_slots; i > 0; --i) free_slots_.push_back(i - 1);
+  for (std::uint32_t i = 0; i < pool_.workers(); ++i)
+    samplers_.emplace_back(std::max(weights_.sizes.num_text_tokens, weights_.sizes.num_audio_tokens));
+  rows_.reserve(info_.max_rows_per_step);
+  draws_.reserve(options.max_slots);
+  pushes_.reserve(options.max_slots);
+}
+
+const CpuStepEngine::Slot* CpuStepEngine::find(engine::SlotId id) const noexcept {
+  if (id.index >= slots_.size()) return nullptr;
+  const Slot& slot = slots_[id.index];
+  return slot.taken && slot.generation == id.generation ? &slot : nullptr;
+}
+
+CpuStepEngine::Slot* CpuStepEngine::find(engine::SlotId id) noexcept { return const_cast<Slot*>(std::as_const(*this).find(id)); }
+
+float* CpuStepEngine::pending_hidden(const Slot& slot, std::size_t step) noexcept {
+  return pending_hidden_.data() + (index_of(slot) * info_.max_pending_steps + step) * gpt_.hidden_size();
+}
+
+engine::CodeFrame* CpuStepEngine::pending_codes(const Slot& slot, std::size_t step) noexcept {
+  return pending_codes_.data() + index_of(slot) * info_.max_pending_steps + step;
+}
+
+std::optional<Error> CpuStepEngine::check(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) const {
+  const auto is_text_token = [&](std::int32_t token) {
+    return token >= 0 && static_cast<std::uint32_t>(token) < weights_.sizes.num_text_tokens;
+  };
+  const std::uint32_t end_code = weights_.sizes.num_audio_tokens - 1;
+
+  if (prompt.tokens.empty()) return invalid("tokens", "the prompt is empty");
+  if (!std::all_of(prompt.tokens.begin(), prompt.tokens.end(), is_text_token))
+    return invalid("tokens", "the prompt holds ids outside the vocabulary");
+  for (const engine::CodeFrame& frame : prompt.audio_prompt) {
+    if (std::any_of(frame.begin(), frame.end(), [&](std::uint16_t code) { return code >= end_code; })) {
+      return invalid("audio_prompt", "the audio prompt holds codes outside 0.." + std::to_string(end_code - 1));
+    }
+  }
+  if (prompt.speaker && (prompt.speaker->size() != weights_.sizes.hidden_size ||
+                         !std::all_of(prompt.speaker->begin(), prompt.speaker->end(), [](float value) { return std::isfinite(value); }))) {
+    return invalid("speaker", "the speaker vector must hold " + std::to_string(weights_.sizes.hidden_size) + " finite values");
+  }
+  if (prompt.stage == engine::Stage::kText) {
+    if (!weights_.text_head)
+      return Error{.code = ErrorCode::kUnsupported, .message = "this model cannot refine text", .param = "stage", .retry_after = {}};
+    if (!is_text_token(prompt.end_token)) return invalid("end_token", "the end token is outside the vocabulary");
+  }
+
+  for (const float temperature : sampling.temperature) {
+    if (!inside(temperature, kMinTemperature, kMaxTemperature)) return invalid("temperature", "temperature must be from 0.001 to 1000");
+  }
+  if (!inside(sampling.top_p, 0.0F, 1.0F)) return invalid("top_p", "top_p must be from 0 to 1");
+  if (!inside(sampling.repetition_penalty, kMinRepetitionPenalty, kMaxRepetitionPenalty)) {
+    return invalid("repetition_penalty", "repetition_penalty must be from 0.01 to 100");
+  }
+  if (sampling.max_steps == 0) return invalid("max_steps", "max_steps must be above 0");
+  if (const std::uint64_t positions = std::uint64_t{prompt.tokens.size()} + prompt.audio_prompt.size() + sampling.max_steps;
+      positions > info_.max_context) {
+    return Error{.code = ErrorCode::kTooLarge,
+                 .message = "prompt and max_steps need " + std::to_string(positions) + " positions, the limit is " +
+                            std::to_string(info_.max_context),
+                 .param = "max_steps",
+                 .retry_after = {}};
+  }
+  return std::nullopt;
+}
+
+Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) {
+  if (auto error = check(prompt, sampling)) return *std::move(error);
+  std::vector<float> speaker;
+  if (prompt.speaker) {
+    speaker = normalise_speaker(*prompt.speaker, options_.speaker_precision);
+    if (!std::all_of(speaker.begin(), speaker.end(), [](float value) { return std::isfinite(value); })) {
+      return invalid("speaker", "the speaker vector is too large for half precision");
+    }
+  }
+  if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
+
+  const std::uint32_t index = free_slots_.back();
+  Slot fresh;
+  fresh.generation = slots_[index].generation;
+  fresh.taken = true;
+  fresh.prompt = prompt;
+  fresh.sampling = sampling;
+  fresh.noise = SeededNoise(sampling.seed);
+  fresh.speaker = std::move(speaker);
+  fresh.prompt_length = static_cast<std::uint32_t>(prompt.tokens.size() + prompt.audio_prompt.size());
+  free_slots_.pop_back();
+  slots_[index] = std::move(fresh);
+  if (prompt.stage == engine::Stage::kCode) stream_decoder_.open(index, prompt.mel_path);
+  return engine::SlotId{.index = index, .generation = slots_[index].generation};
+}
+
+void CpuStepEngine::release(engine::SlotId id) noexcept {
+  Slot* const slot = find(id);
+  if (slot == nullptr) return;
+  slot->taken = false;
+  ++slot->generation;
+  slot->prompt.speaker.reset();
+  free_slots_.push_back(id.index);  // capacity for all slots is there since construction
+}
+
+std::uint32_t CpuStepEngine::prefill_left(engine::SlotId id) const noexcept {
+  const Slot* const slot = find(id);
+  return slot == nullptr || slot->position >= slot->prompt_length ? 0 : slot->prompt_length - slot->position;
+}
+
+std::uint32_t CpuStepEngine::pending_steps(engine::SlotId id) const noexcept {
+  const Slot* const slot = find(id);
+  return slot == nullptr ? 0 : slot->pending;
+}
+
+void CpuStepEngine::embed(const Slot& slot, std::uint32_t position, std::span<float> out) const {
+  if (position >= slot.prompt_length) {
+    if (slot.prompt.stage == engine::Stage::kCode) return gpt_.embed_codes(slot.codes, out);
+    return gpt_.embed_text(slot.token, out);
+  }
+  if (position >= slot.prompt.tokens.size()) return gpt_.embed_codes(slot.prompt.audio_prompt[position - slot.prompt.tokens.size()], out);
+  const std::int32_t token = slot.prompt.tokens[position];
+  if (!slot.speaker.empty() && token == slot.prompt.speaker_token) {
+    std::copy(slot.speaker.begin(), slot.speaker.end(), out.begin());
+  } else {
+    gpt_.embed_text(token, out);
+  }
+}
+
+void CpuStepEngine::add_rows(Slot& slot, const engine::StepWork& work, std::size_t work_index) {
+  const std::uint32_t left = prefill_left(work.slot);
+  assert(left > 0 ? work.prefill_tokens > 0 && work.prefill_tokens <= left : work.prefill_tokens == 0);
+  assert(!slot.stopped && slot.pending < info_.max_pending_steps);
+  const std::uint32_t count = std::max(work.prefill_tokens, 1U);
+  const bool draws = count >= left;
+  for (std::uint32_t i = 0; i < count; ++i, ++slot.position) {
+    assert(rows_.size() < info_.max_rows_per_step);
+    embed(slot, slot.position, gpt_.input(rows_.size()));
+    rows_.push_back({.slot = work.slot.index, .position = slot.position, .head = GptHead::kNone});
+  }
+  if (!draws) return;
+  rows_.back().head = slot.prompt.stage == engine::Stage::kCode ? GptHead::kCode : GptHead::kText;
+  draws_.push_back({.work = work_index, .row = rows_.size() - 1, .slot = &slot, .tokens = {}});
+}
+
+void CpuStepEngine::step(std::span<const engine::StepWork> work, std::span<engine::StepOutcome> outcomes) {
+  assert(work.size() == outcomes.size());
+  rows_.clear();
+  draws_.clear();
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    Slot* const slot = find(work[i].slot);
+    assert(slot != nullptr);
+    outcomes[i] = {};
+    add_rows(*slot, work[i], i);
+  }
+  if (rows_.empty()) return;
+  gpt_.forward(rows_);
+  pool_.run(draws_.size() * engine::kCodebooks, [&](std::size_t block, std::uint32_t worker) {
+    draw_token(draws_[block / engine::kCodebooks], static_cast<std::uint32_t>(block % engine::kCodebooks), samplers_[worker]);
+  });
+  for (const Draw& draw : draws_) outcomes[draw.work] = finish_step(draw);
+}
+
+void CpuStepEngine::draw_token(Draw& draw, std::uint32_t codebook, Sampler& sampler) {
+  const Slot& slot = *draw.slot;
+  const bool code_stage = slot.prompt.stage == engine::Stage::kCode;
+  if (!code_stage && codebook != 0) return;
+  const std::size_t vocabulary = code_stage ? weights_.sizes.num_audio_tokens : weights_.sizes.num_text_tokens;
+  const std::uint32_t end = code_stage ? weights_.sizes.num_audio_tokens - 1 : static_cast<std::uint32_t>(slot.prompt.end_token);
+  const SampleRequest request{.logits = gpt_.logits(draw.row).subspan(codebook * vocabulary, vocabulary),
+                              .temperature = slot.sampling.temperature[codebook],
+                              .repetition_penalty = slot.sampling.repetition_penalty,
+                              .top_p = slot.sampling.top_p,
+                              .top_k = slot.sampling.top_k,
+                              .forbidden = slot.steps < slot.sampling.min_steps ? std::optional(end) : std::nullopt,
+                              .greedy = slot.sampling.greedy,
+                              .step = slot.steps,
+                              .codebook = codebook,
+                              .recent = slot.recent[codebook].tokens()};
+  draw.tokens[codebook] = sampler.sample(request, slot.noise);
+}
+
+engine::StepOutcome CpuStepEngine::finish_step(const Draw& draw) {
+  Slot& slot = *draw.slot;
+  const bool code_stage = slot.prompt.stage == engine::Stage::kCode;
+  engine::StepOutcome outcome{.sampled = true};
+  bool ended = false;
+  for (std::size_t q = 0; q < (code_stage ? engine::kCodebooks : 1); ++q) {
+    if (!draw.tokens[q]) throw std::runtime_error("the language model produced values that are not finite");
+    const std::uint32_t token = *draw.tokens[q];
+    slot.recent[q].push(token);
+    if (code_stage) {
+      outcome.codes[q] = static_cast<std::uint16_t>(token);
+      ended |= token == weights_.sizes.num_audio_tokens - 1;
+    } else {
+      outcome.token = static_cast<std::int32_t>(token);
+      ended = outcome.token == slot.prompt.end_token;
+    }
+  }
+  slot.codes = outcome.codes;
+  slot.token = outcome.token;
+  if (!ended) {
+    if (code_stage) {
+      const std::span<const float> hidden = gpt_.hidden(draw.row);
+      std::copy(hidden.begin(), hidden.end(), pending_hidden(slot, slot.pending));
+      *pending_codes(slot, slot.pending) = outcome.codes;
+      ++slot.pending;
+    }
+    ++slot.steps;
+  }
+  if (ended) {
+    outcome.stop = engine::StopReason::kEndToken;
+  } else if (slot.steps == slot.sampling.max_steps) {
+    outcome.stop = engine::StopReason::kMaxSteps;
+  }
+  slot.stopped = outcome.stop != engine::StopReason::kNone;
+  return outcome;
+}
+
+std::size_t CpuStepEngine::max_decode_samples(std::uint32_t steps, bool last) const noexcept {
+  return stream_decoder_.max_samples(steps, last);
+}
+
+void CpuStepEngine::decode(std::span<engine::DecodeWork> work) {
+  pushes_.clear();
+  for (const engine::DecodeWork& item : work) {
+    Slot* const slot = find(item.slot);
+    assert(slot != nullptr && slot->prompt.stage == engine::Stage::kCode && item.steps <= slot->pending);
+    const bool hidden = slot->prompt.mel_path == engine::MelPath::kHidden;
+    pushes_.push_back({.slot = item.slot.index,
+                       .steps = item.steps,
+                       .last = item.last,
+                       .hidden = hidden ? pending_hidden(*slot, 0) : nullptr,
+                       .codes = hidden ? nullptr : pending_codes(*slot, 0),
+                       .pcm = item.pcm});
+  }
+  stream_decoder_.push(pushes_);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    Slot& slot = *find(work[i].slot);
+    work[i].samples = pushes_[i].samples;
+    std::copy(pending_hidden(slot, work[i].steps), pending_hidden(slot, slot.pending), pending_hidden(slot, 0));
+    std::copy(pending_codes(slot, work[i].steps), pending_codes(slot, slot.pending), pending_codes(slot, 0));
+    slot.pending -= work[i].steps;
+  }
+}
+
+Result<std::vector<engine::CodeFrame>> CpuStepEngine::encode_reference(std::span<const float> pcm) {
+  return sound_.encoder.encode(pool_, sound_.quantizer, pcm);
+}
+
+}  // namespace tts::model

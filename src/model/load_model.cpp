@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include "tts/model/model.h"
+
+#include "cpu_step_engine.h"
+#include "gpt_weights.h"
+#include "safetensors.h"
+#include "sound_model.h"
+#include "voices.h"
+
+namespace tts::model {
+namespace {
+
+constexpr std::uint32_t kMaxSlots = 256, kMaxPrefillRows = 4096, kMaxDecodeSteps = 1024, kMaxComputeThreads = 256;
+constexpr std::uint32_t kMaxDefaultThreads = 8;
+
+// Everything wrong with a model comes out in one message.
+class Problems {
+ public:
+  void add(std::string problem) { problems_.push_back(std::move(problem)); }
+
+  // Runs one part of the load; nullopt when it threw.
+  template <class Part>
+  auto attempt(Part&& part) -> std::optional<decltype(part())> {
+    try {
+      return part();
+    } catch (const std::exception& error) {
+      add(error.what());
+      return std::nullopt;
+    }
+  }
+
+  void throw_if_any(const std::string& model) const {
+    if (problems_.empty()) return;
+    std::string message = "model " + model + " cannot be loaded:";
+    for (const std::string& problem : problems_) message += "\n  " + problem;
+    throw std::runtime_error(message);
+  }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+void require_range(Problems& problems, const char* name, std::uint32_t value, std::uint32_t low, std::uint32_t high) {
+  if (value < low || value > high) {
+    problems.add(std::string(name) + " is " + std::to_string(value) + ", expected " + std::to_string(low) + ".." + std::to_string(high));
+  }
+}
+
+std::uint32_t context_of(const engine::Manifest& manifest, const ModelOptions& options) {
+  if (options.max_context != 0) return options.max_context;
+  const std::uint64_t wanted = std::uint64_t{manifest.max_prompt_tokens} + manifest.sampling.max_steps;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, manifest.architecture.gpt.max_position_embeddings));
+}
+
+GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes) {
+  const auto open = [&](const char* role) {
+    const auto entry = manifest.files.find(role);
+    if (entry == manifest.files.end()) throw std::runtime_error(std::string("the manifest names no ") + role + " file");
+    auto file = std::make_unique<SafetensorsFile>(entry->second.path);
+    if (verify_hashes) file->require_sha256(entry->second.sha256);
+    return file;
+  };
+  const auto gpt = open("gpt"), embed = open("embed");
+  return load_gpt_weights(manifest.architecture.gpt, *gpt, *embed, ops::WeightFormat::kFloat32);
+}
+
+}  // namespace
+
+LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options) {
+  at::set_num_threads(1);  // the pool is ours; a second team of threads would only fight it
+
+  const engine::Architecture& architecture = manifest.architecture;
+  const std::uint32_t context = context_of(manifest, options);
+  Problems problems;
+  require_range(problems, "max_slots", options.max_slots, 1, kMaxSlots);
+  require_range(problems, "max_context", context, 2, architecture.gpt.max_position_embeddings);
+  require_range(problems, "max_prefill_rows", options.max_prefill_rows, 1, kMaxPrefillRows);
+  require_range(problems, "max_decode_steps", options.max_decode_steps, 1, kMaxDecodeSteps);
+  require_range(problems, "compute_threads", options.compute_threads, 0, kMaxComputeThreads);
+  const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
+  for (const std::string& problem : size_problems) problems.add(problem);
+
+  std::optional<GptWeights> gpt;
+  if (size_problems.empty()) gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes); });
+  std::optional<SoundModel> sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes); });
+  std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
+  problems.throw_if_any(manifest.name);
+
+  const std::uint32_t cores = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads);
+  auto engine = problems.attempt([&] {
+    return std::make_unique<CpuStepEngine>(
+        *std::move(gpt), *std::move(sound),
+        CpuEngineOptions{.model = manifest.name,
+                         .sample_rate = architecture.sample_rate,
+                         .max_slots = options.max_slots,
+                         .max_context = context,
+                         .max_prefill_rows = options.max_prefill_rows,
+                         .max_decode_steps = options.max_decode_steps,
+                         .compute_threads = options.compute_threads == 0 ? cores : options.compute_threads,
+                         .speaker_precision = manifest.speaker_precision});
+  });
+  problems.throw_if_any(manifest.name);
+  return {.engine = *std::move(engine), .voices = *std::move(voices)};
+}
+
+}  // namespace tts::model
