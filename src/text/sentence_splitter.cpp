@@ -232,8 +232,7 @@ std::vector<SourceRange> split_sentences(std::string_view text, const GroupLimit
   Atom atom;
   for (std::size_t i = 0; i < units.size(); ++i) {
     atom.cost += cost_of(units[i].c);
-    const bool same_source = i + 1 < units.size() && units[i + 1].source.begin == units[i].source.begin;
-    if (same_source || (breaks[i] == Break::kNone && atom.cost < limits.max_cost)) continue;
+    if (i + 1 < units.size() && units[i + 1].source.begin == units[i].source.begin) continue;
     atom.after = breaks[i];
     atoms.push_back(atom);
     atom_ends.push_back(i + 1);
