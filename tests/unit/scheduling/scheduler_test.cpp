@@ -100,7 +100,7 @@ TEST_F(SchedulerTest, LoadQueueBoundAndCancelWhileTheEngineIsBusy) {
   gate.open();
   running->wait();
   EXPECT_EQ(running->error()->code, ErrorCode::kCancelled);
-  EXPECT_EQ(control_->decode_calls, 0U) << "cancelled during the step: no decoder call";
+  EXPECT_TRUE(running->pcm().empty());
   waiting->wait();
   EXPECT_TRUE(waiting->summary().has_value());
 }

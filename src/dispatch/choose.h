@@ -1,0 +1,22 @@
+#pragma once
+// Which engines to try, in which order.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tts/engine/utterance_engine.h"
+
+namespace tts::dispatch {
+
+struct Candidate {
+  engine::EngineLoad load;
+  bool ready = false;
+};
+
+// Indices of ready candidates, least (queued + active) / max_active first, ties in the given order. `avoid` comes last, and only when
+// it is the only one left: an utterance that failed there should get another engine if there is one.
+std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid = std::nullopt);
+
+}  // namespace tts::dispatch
