@@ -1,0 +1,27 @@
+#pragma once
+// Limits of one listener and its connections.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tts::net {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";                    // address to listen on; "0.0.0.0" or "::" = every interface
+  std::uint16_t port = 8080;                         // 0 = any free one
+  std::size_t max_connections = 1024;                // beyond: 503 and close
+  std::size_t max_header_bytes = 8 * 1024;           // request line and headers; beyond: 431
+  std::size_t max_body_bytes = 256 * 1024;           // beyond: 413
+  std::size_t max_body_chunks = 1024;                // of a chunked body; beyond: 400
+  std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte (a connection's start) to its last header
+  std::chrono::milliseconds body_timeout{30'000};    // for the whole body
+  std::chrono::milliseconds idle_timeout{60'000};    // between requests of one connection
+  std::chrono::milliseconds write_timeout{30'000};   // for the next 64 KiB (or one packet) to leave
+  std::chrono::milliseconds linger_timeout{2'000};   // for the client to read the last reply before the socket closes
+  int send_buffer_bytes = 64 * 1024;                 // SO_SNDBUF; small, so that a slow reader is noticed and pauses its synthesis
+  std::string cors_origin{};                         // Access-Control-Allow-Origin: an origin or "*"; empty = no CORS headers
+};
+
+}  // namespace tts::net
