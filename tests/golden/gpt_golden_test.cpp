@@ -1,0 +1,92 @@
+// Folded heads, prompt passes: embeddings, hidden states and logits of the reference.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "golden_data.h"
+#include "golden_gpt.h"
+#include "gpt.h"
+#include "speaker_norm.h"
+
+namespace tts::model {
+namespace {
+
+constexpr double kHiddenTolerance = 5e-5, kLogitTolerance = 1e-4;
+
+TEST(GptGolden, FoldedHeadsAreTheReferencesEffectiveWeights) {
+  const SafetensorsFile embed(golden_path("model/asset/Embed.safetensors"));
+  const GoldenTensors expected("embed_heads_effective");
+  TensorReader reader(embed);
+  const engine::GptSizes sizes = golden_gpt_sizes();
+  const auto check = [&](const std::string& head, std::uint64_t rows) {
+    const std::string prefix = head + ".parametrizations.weight.original";
+    const std::vector<float> magnitude = reader.get(prefix + "0", {rows, 1}),
+                             direction = reader.get(prefix + "1", {rows, sizes.hidden_size});
+    expect_close(fold_weight_norm(magnitude, direction, sizes.hidden_size), expected.floats(head + ".weight"), 1e-6, head);
+  };
+  for (int q = 0; q < 4; ++q) check("head_code." + std::to_string(q), sizes.num_audio_tokens);
+  check("head_text", sizes.num_text_tokens);
+}
+
+TEST(GptGolden, SpeakersAreNormalisedInHalfPrecision) {
+  const GoldenTensors golden("speaker");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(golden_speaker(i), golden.floats("spk_emb_" + std::to_string(i) + "_normalized_f16"));
+}
+
+// Runs the prompts of one file side by side, each row alone in its slot and without its padding.
+void check_prefill(const std::string& name, int speaker) {
+  const GoldenTensors golden(name);
+  const std::size_t batch = golden.shape("input_ids")[0], length = golden.shape("input_ids")[1];
+  const std::vector<std::int32_t> ids = golden.ints("input_ids"), attention = golden.ints("attention_mask"),
+                                  text = golden.ints("text_mask");
+  const GptWeights weights = load_golden_gpt();
+  ops::ComputePool pool(2);
+  const auto rows = static_cast<std::uint32_t>(batch * length);
+  Gpt gpt(weights, pool, {.slots = rows, .positions = static_cast<std::uint32_t>(length), .rows = rows});
+  const std::size_t hidden = gpt.hidden_size();
+  const std::vector<float> emb = golden.floats("emb"), final_hidden = golden.floats("final_hidden");
+  const std::int32_t speaker_token = golden_json("gen_prompts.json").at("spk_emb");
+  const std::vector<float> speaker_vector = speaker < 0 ? std::vector<float>{} : golden_speaker(speaker);
+
+  for (const GptHead head : {GptHead::kCode, GptHead::kText}) {
+    std::vector<GptRow> plan;
+    std::vector<std::size_t> origin;  // of each row in the golden's [batch, length]
+    for (std::size_t b = 0; b < batch; ++b) {
+      std::uint32_t position = 0;
+      for (std::size_t at = b * length; at < (b + 1) * length; ++at) {
+        if (attention[at] == 0) continue;
+        const std::span<float> input = gpt.input(plan.size());
+        if (text[at] == 0) {
+          engine::CodeFrame codes{};
+          for (std::size_t q = 0; q < codes.size(); ++q) codes[q] = static_cast<std::uint16_t>(ids[at * 4 + q]);
+          gpt.embed_codes(codes, input);
+        } else if (speaker >= 0 && ids[at * 4] == speaker_token) {
+          std::copy(speaker_vector.begin(), speaker_vector.end(), input.begin());
+        } else {
+          gpt.embed_text(ids[at * 4], input);
+        }
+        expect_close(input, std::span(emb).subspan(at * hidden, hidden), 1e-6, name + ", embedding " + std::to_string(at));
+        plan.push_back({.slot = static_cast<std::uint32_t>(b), .position = position++, .head = head});
+        origin.push_back(at);
+      }
+    }
+    gpt.forward(plan);
+    for (std::size_t r = 0; r < plan.size(); ++r) {
+      expect_close(gpt.hidden(r), std::span(final_hidden).subspan(origin[r] * hidden, hidden), kHiddenTolerance,
+                   name + ", hidden " + std::to_string(origin[r]));
+      if (origin[r] % length != length - 1) continue;
+      const std::vector<float> logits = golden.floats(head == GptHead::kCode ? "audio_logits" : "text_logits_last");
+      const std::size_t width = logits.size() / batch;
+      expect_close(gpt.logits(r), std::span(logits).subspan(origin[r] / length * width, width), kLogitTolerance, name + ", logits");
+    }
+  }
+}
+
+TEST(GptGolden, PromptAlone) { check_prefill("prefill_b1", 0); }
+TEST(GptGolden, PromptsOfDifferentLengthTogether) { check_prefill("prefill_b3_leftpad", 1); }
+TEST(GptGolden, PromptWithReferenceAudio) { check_prefill("prefill_zero_shot", -1); }
+
+}  // namespace
+}  // namespace tts::model
