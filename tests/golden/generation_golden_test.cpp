@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "golden_data.h"
 #include "golden_gpt.h"
 #include "gpt.h"
 #include "sampler.h"
@@ -15,18 +14,18 @@
 namespace tts::model {
 namespace {
 
-constexpr double kHiddenTolerance = 5e-5;
+constexpr float kHiddenTolerance = 5e-5F;
 
 // The Exp(1) draws of one batch row, dense or for the listed tokens of each step only.
 class RecordedNoise final : public NoiseSource {
  public:
-  RecordedNoise(const GoldenTensors& golden, std::size_t first_row) : first_row_(first_row) {
-    if (golden.contains("noise")) {
+  RecordedNoise(const testing::GoldenFile& golden, std::size_t first_row) : first_row_(first_row) {
+    if (golden.has("noise")) {
       noise_ = golden.floats("noise");
       rows_ = golden.shape("noise")[1];
       width_ = golden.shape("noise")[2];
       steps_ = golden.shape("noise")[0];
-    } else if (golden.contains("scores_noise")) {
+    } else if (golden.has("scores_noise")) {
       noise_ = golden.floats("scores_noise");
       tokens_ = golden.ints("scores_idx");
       rows_ = golden.shape("scores_noise")[1];
@@ -68,7 +67,7 @@ const nlohmann::json& find_case(const nlohmann::json& meta, const std::string& n
 }
 
 void replay(const std::string& name, const std::string& file, const std::optional<ChangedWeight>& change = std::nullopt) {
-  const GoldenTensors golden(file);
+  const testing::GoldenFile golden(file);
   const nlohmann::json meta = golden_json("meta.json"), prompts = golden_json("gen_prompts.json");
   const nlohmann::json& entry = find_case(meta, name);
   const nlohmann::json& prompt = prompts.at("cases").at(name);
@@ -80,7 +79,7 @@ void replay(const std::string& name, const std::string& file, const std::optiona
   const std::uint32_t end_token = text_stage ? prompts.at("Ebreak").get<std::uint32_t>() : weights.sizes.num_audio_tokens - 1;
   const std::size_t vocabulary = text_stage ? weights.sizes.num_text_tokens : weights.sizes.num_audio_tokens;
   const std::vector<float> speaker = prompt.at("speaker").is_null() ? std::vector<float>{} : golden_speaker(prompt.at("speaker"));
-  const std::vector<std::int32_t> reference_codes = GoldenTensors("speaker").ints("spk_smp_codes");  // [4, P]
+  const std::vector<std::int32_t> reference_codes = testing::GoldenFile("speaker").ints("spk_smp_codes");  // [4, P]
 
   ops::ComputePool pool(2);
   Gpt gpt(weights, pool, {.slots = static_cast<std::uint32_t>(batch), .positions = 256, .rows = 128});

@@ -6,14 +6,18 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "golden_data.h"
 #include "gpt_weights.h"
 #include "speaker_norm.h"
+#include "support/golden_data.h"
 
 namespace tts::model {
 
@@ -23,21 +27,14 @@ struct ChangedWeight {
   float value;
 };
 
-inline engine::GptSizes golden_gpt_sizes() {
-  const nlohmann::json config = golden_json("model/asset/gpt/config.json");
-  engine::GptSizes sizes;
-  sizes.hidden_size = config.at("hidden_size");
-  sizes.intermediate_size = config.at("intermediate_size");
-  sizes.num_hidden_layers = config.at("num_hidden_layers");
-  sizes.num_attention_heads = config.at("num_attention_heads");
-  sizes.num_key_value_heads = config.at("num_key_value_heads");
-  sizes.max_position_embeddings = config.at("max_position_embeddings");
-  sizes.num_text_tokens = config.at("num_text_tokens");
-  sizes.num_audio_tokens = config.at("num_audio_tokens");
-  sizes.num_vq = config.at("num_vq");
-  sizes.rms_norm_eps = config.at("rms_norm_eps");
-  sizes.rope_theta = config.at("rope_theta");
-  return sizes;
+inline nlohmann::json golden_json(const std::string& name) {
+  std::ifstream file(testing::golden_path(name));
+  if (!file) throw std::runtime_error("cannot read " + testing::golden_path(name).string());
+  return nlohmann::json::parse(file);
+}
+
+inline void expect_close(std::span<const float> actual, std::span<const float> expected, float tolerance, const std::string& what) {
+  EXPECT_LE(testing::max_difference(actual, expected), tolerance) << what;
 }
 
 inline std::filesystem::path write_changed(const std::filesystem::path& original, const ChangedWeight& change) {
@@ -50,23 +47,24 @@ inline std::filesystem::path write_changed(const std::filesystem::path& original
       sizeof(header) + header + entries.at(change.tensor).at("data_offsets").at(0).get<std::size_t>() + change.element * sizeof(float);
   std::memcpy(bytes.data() + offset, &change.value, sizeof(float));
   const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / ("golden_embed_" + std::to_string(::getpid()) + ".safetensors");
+      std::filesystem::path(::testing::TempDir()) / ("golden_embed_" + std::to_string(::getpid()) + ".safetensors");
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }
 
 inline GptWeights load_golden_gpt(const std::optional<ChangedWeight>& change = std::nullopt) {
-  std::filesystem::path embed = golden_path("model/asset/Embed.safetensors");
+  std::filesystem::path embed = testing::golden_path("model/asset/Embed.safetensors");
   if (change) embed = write_changed(embed, *change);
-  GptWeights weights = load_gpt_weights(golden_gpt_sizes(), SafetensorsFile(golden_path("model/asset/gpt/model.safetensors")),
-                                        SafetensorsFile(embed), ops::WeightFormat::kFloat32);
+  GptWeights weights = load_gpt_weights(testing::golden_manifest().architecture.gpt,
+                                        SafetensorsFile(testing::golden_path("model/asset/gpt/model.safetensors")), SafetensorsFile(embed),
+                                        ops::WeightFormat::kFloat32);
   if (change) std::filesystem::remove(embed);
   return weights;
 }
 
 // As it stands at [spk_emb] positions.
 inline std::vector<float> golden_speaker(int index) {
-  return normalise_speaker(GoldenTensors("speaker").floats("spk_emb_" + std::to_string(index)), engine::SpeakerPrecision::kFloat16);
+  return normalise_speaker(testing::GoldenFile("speaker").floats("spk_emb_" + std::to_string(index)), engine::SpeakerPrecision::kFloat16);
 }
 
 }  // namespace tts::model

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "golden_data.h"
 #include "golden_gpt.h"
 #include "gpt.h"
 #include "speaker_norm.h"
@@ -13,31 +12,31 @@
 namespace tts::model {
 namespace {
 
-constexpr double kHiddenTolerance = 5e-5, kLogitTolerance = 1e-4;
+constexpr float kHiddenTolerance = 5e-5F, kLogitTolerance = 1e-4F;
 
 TEST(GptGolden, FoldedHeadsAreTheReferencesEffectiveWeights) {
-  const SafetensorsFile embed(golden_path("model/asset/Embed.safetensors"));
-  const GoldenTensors expected("embed_heads_effective");
+  const SafetensorsFile embed(testing::golden_path("model/asset/Embed.safetensors"));
+  const testing::GoldenFile expected("embed_heads_effective");
   TensorReader reader(embed);
-  const engine::GptSizes sizes = golden_gpt_sizes();
+  const engine::GptSizes sizes = testing::golden_manifest().architecture.gpt;
   const auto check = [&](const std::string& head, std::uint64_t rows) {
     const std::string prefix = head + ".parametrizations.weight.original";
     const std::vector<float> magnitude = reader.get(prefix + "0", {rows, 1}),
                              direction = reader.get(prefix + "1", {rows, sizes.hidden_size});
-    expect_close(fold_weight_norm(magnitude, direction, sizes.hidden_size), expected.floats(head + ".weight"), 1e-6, head);
+    expect_close(fold_weight_norm(magnitude, direction, sizes.hidden_size), expected.floats(head + ".weight"), 1e-6F, head);
   };
   for (int q = 0; q < 4; ++q) check("head_code." + std::to_string(q), sizes.num_audio_tokens);
   check("head_text", sizes.num_text_tokens);
 }
 
 TEST(GptGolden, SpeakersAreNormalisedInHalfPrecision) {
-  const GoldenTensors golden("speaker");
+  const testing::GoldenFile golden("speaker");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(golden_speaker(i), golden.floats("spk_emb_" + std::to_string(i) + "_normalized_f16"));
 }
 
 // Runs the prompts of one file side by side, each row alone in its slot and without its padding.
 void check_prefill(const std::string& name, int speaker) {
-  const GoldenTensors golden(name);
+  const testing::GoldenFile golden(name);
   const std::size_t batch = golden.shape("input_ids")[0], length = golden.shape("input_ids")[1];
   const std::vector<std::int32_t> ids = golden.ints("input_ids"), attention = golden.ints("attention_mask"),
                                   text = golden.ints("text_mask");
@@ -67,7 +66,7 @@ void check_prefill(const std::string& name, int speaker) {
         } else {
           gpt.embed_text(ids[at * 4], input);
         }
-        expect_close(input, std::span(emb).subspan(at * hidden, hidden), 1e-6, name + ", embedding " + std::to_string(at));
+        expect_close(input, std::span(emb).subspan(at * hidden, hidden), 1e-6F, name + ", embedding " + std::to_string(at));
         plan.push_back({.slot = static_cast<std::uint32_t>(b), .position = position++, .head = head});
         origin.push_back(at);
       }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "golden_data.h"
+#include "golden_gpt.h"
 #include "sampler.h"
 
 namespace tts::model {
@@ -20,7 +20,7 @@ std::vector<std::uint32_t> last_tokens(const std::vector<std::int32_t>& history,
 }
 
 TEST(SamplerGolden, EveryCaseHasTheReferencesDistribution) {
-  const GoldenTensors golden("sampler");
+  const testing::GoldenFile golden("sampler");
   int cases = 0;
   const nlohmann::json meta = golden_json("meta.json");
   for (const nlohmann::json& parameters : meta.at("sampler")) {
@@ -69,7 +69,7 @@ TEST(SamplerGolden, EveryCaseHasTheReferencesDistribution) {
 
 // The reference stops penalising rows whose number reaches the vocabulary guard (2 here); we penalise every row alike.
 TEST(SamplerGolden, ThePenaltyDoesNotDependOnTheRowsNumber) {
-  const GoldenTensors golden("sampler");
+  const testing::GoldenFile golden("sampler");
   const std::vector<float> logits = golden.floats("row_quirk.logits"), penalised = golden.floats("row_quirk.after_penalty");
   const std::size_t vocabulary = golden.shape("row_quirk.logits")[1];
   Sampler sampler(vocabulary);
