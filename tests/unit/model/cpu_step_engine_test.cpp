@@ -1,0 +1,359 @@
+#include "cpu_step_engine.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "random_gpt.h"
+#include "support/golden_data.h"
+
+namespace tts::model {
+namespace {
+
+using engine::SamplingParams;
+using engine::SlotId;
+using engine::StepOutcome;
+using engine::StopReason;
+using engine::UtterancePrompt;
+using ::testing::HasSubstr;
+
+constexpr CpuEngineOptions kOptions{.model = {},
+                                    .sample_rate = 24000,
+                                    .max_slots = 4,
+                                    .max_context = 96,
+                                    .max_prefill_rows = 24,
+                                    .max_decode_steps = 8,
+                                    .compute_threads = 2,
+                                    .speaker_precision = engine::SpeakerPrecision::kFloat16};
+
+// Random language model in front of the small sound model of the goldens; both are 64 wide.
+engine::GptSizes sizes() {
+  engine::GptSizes sizes = small_gpt_sizes(4, 2);
+  sizes.num_audio_tokens = 626;  // codes the sound model knows
+  return sizes;
+}
+
+std::unique_ptr<CpuStepEngine> make_engine(const std::function<void(GptWeights&)>& change = nullptr,
+                                           const CpuEngineOptions& options = kOptions) {
+  GptWeights weights = RandomGpt(sizes()).weights();
+  if (change) change(weights);
+  return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(testing::golden_manifest(), false), options);
+}
+
+UtterancePrompt prompt_of(std::size_t length, std::int32_t first = 1) {
+  UtterancePrompt prompt;
+  for (std::size_t i = 0; i < length; ++i)
+    prompt.tokens.push_back(static_cast<std::int32_t>((static_cast<std::size_t>(first) + i * 7) % 40));
+  return prompt;
+}
+
+SamplingParams sampling_of(std::uint32_t max_steps, std::uint64_t seed = 1) {
+  SamplingParams sampling;
+  sampling.temperature = {1.0F, 1.0F, 1.0F, 1.0F};
+  sampling.top_p = 0.95F;
+  sampling.min_steps = max_steps;
+  sampling.max_steps = max_steps;
+  sampling.seed = seed;
+  return sampling;
+}
+
+StepOutcome step_one(CpuStepEngine& engine, SlotId slot, std::uint32_t prefill = 0) {
+  const engine::StepWork work{.slot = slot, .prefill_tokens = prefill};
+  StepOutcome outcome;
+  engine.step({&work, 1}, {&outcome, 1});
+  return outcome;
+}
+
+std::vector<float> decode_one(CpuStepEngine& engine, SlotId slot, std::uint32_t steps, bool last) {
+  std::vector<float> pcm(engine.max_decode_samples(steps, last));
+  engine::DecodeWork work{.slot = slot, .steps = steps, .last = last, .pcm = pcm};
+  engine.decode({&work, 1});
+  pcm.resize(work.samples);
+  return pcm;
+}
+
+TEST(CpuStepEngine, InfoNamesItsLimits) {
+  CpuEngineOptions options = kOptions;
+  options.model = "small";
+  const auto engine = make_engine(nullptr, options);
+  const engine::EngineInfo& info = engine->info();
+  EXPECT_EQ(info.model, "small");
+  EXPECT_EQ(info.device, "cpu");
+  EXPECT_EQ(info.sample_rate, 24000U);
+  EXPECT_EQ(info.samples_per_step, 512U);
+  EXPECT_EQ(info.max_slots, 4U);
+  EXPECT_EQ(info.max_context, 96U);
+  EXPECT_EQ(info.max_rows_per_step, 28U);
+  EXPECT_EQ(info.max_pending_steps, 8U);
+  EXPECT_GT(info.lookahead_steps, 0U);
+}
+
+TEST(CpuStepEngine, AcquireRefusesWhatItCannotRun) {
+  const auto engine = make_engine();
+  struct Case {
+    const char* param;
+    ErrorCode code;
+    std::function<void(UtterancePrompt&, SamplingParams&)> spoil;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Case> cases{
+      {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens.clear(); }},
+      {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens[1] = 40; }},
+      {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens[1] = -1; }},
+      {"audio_prompt", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.audio_prompt = {{0, 1, 2, 625}}; }},
+      {"speaker", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(63, 1.0F); }},
+      {"speaker", ErrorCode::kInvalidArgument, [&](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(64, nan); }},
+      {"speaker", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(64, 1e9F); }},
+      {"end_token", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.stage = engine::Stage::kText; }},
+      {"temperature", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.temperature[2] = 0.0F; }},
+      {"temperature", ErrorCode::kInvalidArgument, [&](auto&, auto& s) { s.temperature[0] = nan; }},
+      {"top_p", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.top_p = 1.01F; }},
+      {"top_p", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.top_p = -0.1F; }},
+      {"repetition_penalty", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.repetition_penalty = 0.0F; }},
+      {"repetition_penalty", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.repetition_penalty = 1e6F; }},
+      {"max_steps", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.max_steps = 0; }},
+      {"max_steps", ErrorCode::kTooLarge, [](auto&, auto& s) { s.max_steps = 87; }},
+      {"max_steps", ErrorCode::kTooLarge, [](auto&, auto& s) { s.max_steps = std::numeric_limits<std::uint32_t>::max(); }},
+      {"max_steps", ErrorCode::kTooLarge, [](auto& p, auto& s) { p.audio_prompt = {{1, 2, 3, 4}}, s.max_steps = 86; }},
+  };
+  for (const Case& c : cases) {
+    UtterancePrompt prompt = prompt_of(10);
+    SamplingParams sampling = sampling_of(20);
+    c.spoil(prompt, sampling);
+    const auto result = engine->acquire(prompt, sampling);
+    ASSERT_FALSE(result.ok()) << c.param;
+    EXPECT_EQ(result.error().code, c.code);
+    EXPECT_EQ(result.error().param, c.param);
+  }
+  EXPECT_TRUE(engine->acquire(prompt_of(10), sampling_of(86)).ok()) << "what just fits is taken";
+}
+
+TEST(CpuStepEngine, WithoutATextHeadRefiningIsUnsupported) {
+  const auto engine = make_engine([](GptWeights& weights) { weights.text_head.reset(); });
+  UtterancePrompt prompt = prompt_of(4);
+  prompt.stage = engine::Stage::kText;
+  prompt.end_token = 3;
+  const auto result = engine->acquire(prompt, sampling_of(4));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::kUnsupported);
+}
+
+TEST(CpuStepEngine, SlotsRunOutComeBackAndNeverUnderTheSameId) {
+  const auto engine = make_engine();
+  std::vector<SlotId> slots;
+  for (int i = 0; i < 4; ++i) slots.push_back(engine->acquire(prompt_of(3), sampling_of(4)).value());
+  const auto full = engine->acquire(prompt_of(3), sampling_of(4));
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, ErrorCode::kQueueFull);
+
+  engine->release(slots[2]);
+  EXPECT_EQ(engine->prefill_left(slots[2]), 0U);
+  const SlotId next = engine->acquire(prompt_of(5), sampling_of(4)).value();
+  EXPECT_EQ(next.index, slots[2].index);
+  EXPECT_FALSE(next == slots[2]);
+  EXPECT_EQ(engine->prefill_left(next), 5U);
+
+  engine->release(slots[2]);  // dead
+  engine->release({.index = 77, .generation = 1});
+  engine->release({});
+  EXPECT_EQ(engine->prefill_left(next), 5U);
+  EXPECT_FALSE(engine->acquire(prompt_of(3), sampling_of(4)).ok());
+}
+
+TEST(CpuStepEngine, APromptIsConsumedInChunksAndTheLastOneSamples) {
+  const auto engine = make_engine();
+  const SlotId slot = engine->acquire(prompt_of(9), sampling_of(3)).value();
+  EXPECT_FALSE(step_one(*engine, slot, 4).sampled);
+  EXPECT_EQ(engine->prefill_left(slot), 5U);
+  EXPECT_EQ(engine->pending_steps(slot), 0U);
+  EXPECT_TRUE(step_one(*engine, slot, 5).sampled);
+  EXPECT_EQ(engine->prefill_left(slot), 0U);
+  EXPECT_EQ(engine->pending_steps(slot), 1U);
+  EXPECT_EQ(step_one(*engine, slot).stop, StopReason::kNone);
+  EXPECT_EQ(step_one(*engine, slot).stop, StopReason::kMaxSteps);
+  EXPECT_EQ(engine->pending_steps(slot), 3U);
+}
+
+TEST(CpuStepEngine, TheEndCodeIsNotAudio) {
+  // Head rows of the end code that no other code can beat, whatever the hidden state's sign.
+  const auto engine = make_engine([](GptWeights& weights) {
+    const std::size_t hidden = weights.sizes.hidden_size, codes = weights.sizes.num_audio_tokens;
+    std::vector<float> head(engine::kCodebooks * codes * hidden, 0.0F);
+    for (std::size_t d = 0; d < hidden; ++d) {
+      for (const std::size_t code : {codes - 1, codes - 2}) head[(2 * codes + code) * hidden + d] = code == codes - 1 ? 100.0F : -100.0F;
+    }
+    weights.code_head = ops::make_linear(ops::WeightFormat::kFloat32, head.data(), engine::kCodebooks * codes, hidden);
+  });
+  SamplingParams sampling = sampling_of(50);
+  sampling.min_steps = 2;
+  const SlotId slot = engine->acquire(prompt_of(4), sampling).value();
+  std::vector<StepOutcome> outcomes{step_one(*engine, slot, 4)};
+  while (outcomes.back().stop == StopReason::kNone && outcomes.size() < 8) outcomes.push_back(step_one(*engine, slot));
+  ASSERT_EQ(outcomes.back().stop, StopReason::kEndToken);
+  EXPECT_EQ(outcomes.back().codes[2], 625);
+  EXPECT_GE(outcomes.size(), 3U) << "min_steps forbids an earlier end";
+  EXPECT_EQ(engine->pending_steps(slot), outcomes.size() - 1);
+}
+
+TEST(CpuStepEngine, DecodeTakesFromTheFrontAndKeepsTheRest) {
+  const auto engine = make_engine();
+  for (const auto path : {engine::MelPath::kHidden, engine::MelPath::kCodes}) {
+    UtterancePrompt prompt = prompt_of(6);
+    prompt.mel_path = path;
+    std::vector<float> whole, parts;
+    {
+      const SlotId slot = engine->acquire(prompt, sampling_of(8)).value();
+      step_one(*engine, slot, 6);
+      for (int i = 0; i < 7; ++i) step_one(*engine, slot);
+      whole = decode_one(*engine, slot, 8, true);
+      EXPECT_EQ(engine->pending_steps(slot), 0U);
+      engine->release(slot);
+    }
+    {
+      const SlotId slot = engine->acquire(prompt, sampling_of(8)).value();
+      step_one(*engine, slot, 6);
+      for (int i = 0; i < 4; ++i) step_one(*engine, slot);
+      parts = decode_one(*engine, slot, 3, false);
+      EXPECT_EQ(engine->pending_steps(slot), 2U);
+      for (int i = 0; i < 3; ++i) step_one(*engine, slot);
+      for (const auto& [steps, last] : {std::pair{1U, false}, {4U, true}}) {
+        const std::vector<float> part = decode_one(*engine, slot, steps, last);
+        parts.insert(parts.end(), part.begin(), part.end());
+      }
+      engine->release(slot);
+    }
+    EXPECT_EQ(whole.size(), (2U * 8 - 1) * 256);
+    EXPECT_EQ(parts, whole);
+  }
+}
+
+// Everything one utterance produces, driven alone or next to others.
+struct Production {
+  std::vector<engine::CodeFrame> codes;
+  std::vector<std::int32_t> tokens;
+  std::vector<float> pcm;
+  friend bool operator==(const Production&, const Production&) = default;
+};
+
+struct Utterance {
+  UtterancePrompt prompt;
+  SamplingParams sampling;
+  std::uint32_t chunk;  // of the prompt
+  std::uint32_t start;  // step at which it joins
+};
+
+std::vector<Production> produce(CpuStepEngine& engine, const std::vector<Utterance>& runs) {
+  struct Active {
+    std::size_t run;
+    SlotId slot;
+  };
+  std::vector<Production> results(runs.size());
+  std::vector<Active> active;
+  std::size_t finished = 0;
+  for (std::uint32_t now = 0; finished < runs.size(); ++now) {
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      if (runs[r].start == now) active.push_back({r, engine.acquire(runs[r].prompt, runs[r].sampling).value()});
+    }
+    std::vector<engine::StepWork> work;
+    for (const Active& a : active)
+      work.push_back({.slot = a.slot, .prefill_tokens = std::min(engine.prefill_left(a.slot), runs[a.run].chunk)});
+    std::vector<StepOutcome> outcomes(work.size());
+    engine.step(work, outcomes);
+    for (std::size_t i = active.size(); i-- > 0;) {
+      Production& result = results[active[i].run];
+      if (!outcomes[i].sampled) continue;
+      const bool text = runs[active[i].run].prompt.stage == engine::Stage::kText;
+      const bool stopped = outcomes[i].stop != StopReason::kNone;
+      if (text) result.tokens.push_back(outcomes[i].token);
+      if (!text) {
+        result.codes.push_back(outcomes[i].codes);
+        if (const std::uint32_t pending = engine.pending_steps(active[i].slot); stopped || pending == engine.info().max_pending_steps) {
+          const auto pcm = decode_one(engine, active[i].slot, pending, stopped);
+          result.pcm.insert(result.pcm.end(), pcm.begin(), pcm.end());
+        }
+      }
+      if (!stopped) continue;
+      engine.release(active[i].slot);
+      active.erase(active.begin() + static_cast<std::ptrdiff_t>(i));
+      ++finished;
+    }
+  }
+  return results;
+}
+
+TEST(CpuStepEngine, AnUtteranceIsBitEqualAloneAndAmongOthers) {
+  std::vector<Utterance> runs;
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    Utterance run{.prompt = prompt_of(7 + r * 3, static_cast<std::int32_t>(r)),
+                  .sampling = sampling_of(10 + 5 * r, r),
+                  .chunk = 1 + 2 * r,
+                  .start = 3 * r};
+    run.sampling.repetition_penalty = 1.0F + 0.1F * static_cast<float>(r);
+    run.prompt.speaker = std::make_shared<std::vector<float>>(ops::random_floats(64, r));
+    run.prompt.speaker_token = run.prompt.tokens[1];
+    if (r == 1) run.prompt.mel_path = engine::MelPath::kCodes;
+    if (r == 2) run.prompt.audio_prompt = {{1, 2, 3, 4}, {5, 6, 7, 8}, {624, 0, 624, 0}};
+    if (r == 3) run.prompt.stage = engine::Stage::kText, run.prompt.end_token = 5;
+    runs.push_back(std::move(run));
+  }
+  const auto together = produce(*make_engine(), runs);
+  CpuEngineOptions one_thread = kOptions;
+  one_thread.compute_threads = 1;
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    Utterance alone = runs[r];
+    alone.start = 0;
+    alone.chunk = 24;
+    EXPECT_EQ(produce(*make_engine(nullptr, one_thread), {alone})[0], together[r]) << "utterance " << r;
+  }
+  EXPECT_EQ(together[0].codes.size(), 10U);
+  EXPECT_EQ(together[3].tokens.size(), 25U);
+  EXPECT_EQ(together[0].pcm.size(), (2U * 10 - 1) * 256);
+}
+
+TEST(CpuStepEngine, TheSeedDecidesTheDraws) {
+  const auto engine = make_engine();
+  const auto with_seed = [&](std::uint64_t seed) {
+    return produce(*engine, {Utterance{.prompt = prompt_of(6), .sampling = sampling_of(12, seed), .chunk = 24, .start = 0}})[0].codes;
+  };
+  EXPECT_EQ(with_seed(1), with_seed(1));
+  EXPECT_NE(with_seed(1), with_seed(2));
+}
+
+TEST(CpuStepEngine, TheSpeakerVectorChangesOnlyItsPositions) {
+  const auto engine = make_engine();
+  UtterancePrompt plain = prompt_of(6), voiced = plain, elsewhere = plain;
+  voiced.speaker = elsewhere.speaker = std::make_shared<std::vector<float>>(ops::random_floats(64, 1));
+  voiced.speaker_token = plain.tokens[2];
+  elsewhere.speaker_token = 39;
+  ASSERT_EQ(std::count(plain.tokens.begin(), plain.tokens.end(), 39), 0);
+  const auto codes = [&](const UtterancePrompt& prompt) {
+    return produce(*engine, {Utterance{.prompt = prompt, .sampling = sampling_of(12), .chunk = 24, .start = 0}})[0].codes;
+  };
+  EXPECT_EQ(codes(plain), codes(elsewhere));
+  EXPECT_NE(codes(plain), codes(voiced));
+}
+
+TEST(CpuStepEngine, ABrokenModelIsReportedAndTheSlotCanStillBeReleased) {
+  const auto engine = make_engine([](GptWeights& weights) { weights.final_norm[3] = std::numeric_limits<float>::infinity(); });
+  const SlotId slot = engine->acquire(prompt_of(4), sampling_of(4)).value();
+  EXPECT_THROW(step_one(*engine, slot, 4), std::runtime_error);
+  engine->release(slot);
+  EXPECT_TRUE(engine->acquire(prompt_of(4), sampling_of(4)).ok());
+}
+
+TEST(CpuStepEngine, EncodesReferenceRecordings) {
+  const auto engine = make_engine();
+  const auto codes = engine->encode_reference(ops::random_floats(24000, 1, 0.3F));
+  ASSERT_TRUE(codes.ok());
+  EXPECT_EQ(codes.value().size(), (1U + 24000 / 256) / 2);
+  EXPECT_FALSE(engine->encode_reference({}).ok());
+}
+
+}  // namespace
+}  // namespace tts::model
