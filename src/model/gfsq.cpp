@@ -14,18 +14,6 @@ constexpr float kHalfLevels = (Gfsq::kLevels - 1) / 2.0F;
 // The quantiser widens the half range by a thousandth so that the outermost levels can be reached.
 constexpr float kBound = kHalfLevels * 1.001F;
 
-using Digits = std::array<float, Gfsq::kDigits>;
-
-// Values in {-1, -0.5, 0, 0.5, 1}, least significant digit first.
-Digits code_to_digits(unsigned code) {
-  Digits digits;
-  for (float& digit : digits) {
-    digit = (static_cast<float>(code % Gfsq::kLevels) - kHalfLevels) / kHalfLevels;
-    code /= Gfsq::kLevels;
-  }
-  return digits;
-}
-
 }  // namespace
 
 Gfsq::Gfsq(TensorReader& reader, const engine::QuantizerSizes& sizes) : group_dim_(sizes.dim / kGroups) {
@@ -40,6 +28,15 @@ Gfsq::Gfsq(TensorReader& reader, const engine::QuantizerSizes& sizes) : group_di
   }
 }
 
+Gfsq::Digits Gfsq::digits(unsigned code) noexcept {
+  Digits values;
+  for (float& value : values) {
+    value = (static_cast<float>(code % kLevels) - kHalfLevels) / kHalfLevels;
+    code /= kLevels;
+  }
+  return values;
+}
+
 void Gfsq::embed(const engine::CodeFrame& codes, float* out) const {
   static_assert(engine::kCodebooks == kGroups * kResiduals);
   for (std::size_t g = 0; g < kGroups; ++g) {
@@ -47,8 +44,8 @@ void Gfsq::embed(const engine::CodeFrame& codes, float* out) const {
     Digits v{};
     for (std::size_t r = 0; r < kResiduals; ++r) {
       assert(codes[g * kResiduals + r] < kCodes);
-      const Digits digits = code_to_digits(codes[g * kResiduals + r]);
-      for (std::size_t k = 0; k < kDigits; ++k) v[k] += kScale[r] * digits[k];
+      const Digits value = digits(codes[g * kResiduals + r]);
+      for (std::size_t k = 0; k < kDigits; ++k) v[k] += kScale[r] * value[k];
     }
     for (std::size_t o = 0; o < group_dim_; ++o) {
       float sum = group.out_bias[o];

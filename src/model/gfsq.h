@@ -2,8 +2,8 @@
 // Grouped residual finite scalar quantiser (model spec, GFSQ): codes to vectors and back. The variant the model was trained with:
 // encoding starts from 2.002 * tanh(x), the second residual has a quarter of the scale of the first.
 
+#include <array>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "tts/engine/manifest.h"
@@ -24,6 +24,10 @@ class Gfsq {
   Gfsq(TensorReader& reader, const engine::QuantizerSizes& sizes);
 
   std::size_t dim() const noexcept { return kGroups * group_dim_; }
+
+  // The digits of a code as values in {-1, -0.5, 0, 0.5, 1}, least significant first.
+  using Digits = std::array<float, kDigits>;
+  static Digits digits(unsigned code) noexcept;
 
   // Codes in the order group 0 residual 0, group 0 residual 1, group 1 residual 0, group 1 residual 1, each below kCodes.
   // out has dim() values, group 0 first.

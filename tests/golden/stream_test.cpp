@@ -1,0 +1,259 @@
+// Streaming against the whole utterance, with the small random model and with the bundled voice.
+// Tolerance against plain ATen: 1e-5. Between chunk sizes, neighbours and threads: equal bits.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/compute_pool.h"
+#include "sound_model.h"
+#include "stream_decoder.h"
+#include "support/golden_data.h"
+#include "torch_reference.h"
+
+namespace tts::model {
+namespace {
+
+using testing::golden_manifest;
+using testing::max_difference;
+
+constexpr std::uint32_t kSlots = 4, kMaxSteps = 24;
+constexpr float kTolerance = 1e-5F;
+
+struct Utterance {
+  engine::MelPath path = engine::MelPath::kHidden;
+  std::uint32_t steps = 0;
+  std::vector<float> hidden;
+  std::vector<engine::CodeFrame> codes;
+};
+
+// One way to run the same model: a decoder with its pool.
+class Bench {
+ public:
+  Bench(const SoundModel& model, std::uint32_t workers, std::uint32_t max_steps = kMaxSteps)
+      : pool_(workers), decoder_(model, pool_, {.slots = kSlots, .max_steps = max_steps}), width_(2 * model.decoder.inputs()) {}
+
+  StreamDecoder& decoder() { return decoder_; }
+
+  DecodePush make_push(std::uint32_t slot, const Utterance& utterance, std::uint32_t first, std::uint32_t steps, std::vector<float>& pcm) {
+    DecodePush push;
+    push.slot = slot;
+    push.steps = steps;
+    push.last = first + steps == utterance.steps;
+    if (utterance.path == engine::MelPath::kHidden) {
+      push.hidden = utterance.hidden.data() + first * width_;
+    } else {
+      push.codes = utterance.codes.data() + first;
+    }
+    pcm.assign(decoder_.max_samples(steps, push.last), NAN);
+    push.pcm = pcm;
+    return push;
+  }
+
+  // Samples of the utterance pushed alone, `chunk(first)` steps at a time.
+  template <class Chunk>
+  std::vector<float> decode(const Utterance& utterance, Chunk&& chunk, std::uint32_t slot = 0) {
+    std::vector<float> out, pcm;
+    decoder_.open(slot, utterance.path);
+    for (std::uint32_t first = 0; first < utterance.steps;) {
+      const std::uint32_t steps = std::min(utterance.steps - first, chunk(first));
+      DecodePush push = make_push(slot, utterance, first, steps, pcm);
+      decoder_.push({&push, 1});
+      EXPECT_LE(push.samples, decoder_.max_samples(steps, push.last));
+      out.insert(out.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));
+      first += steps;
+    }
+    return out;
+  }
+
+ private:
+  ops::ComputePool pool_;
+  StreamDecoder decoder_;
+  std::size_t width_;
+};
+
+struct Subject {
+  std::string name;
+  engine::Manifest manifest;
+  SoundModel model;
+};
+
+Subject& subject(const std::string& name) {
+  static Subject golden = [] {
+    engine::Manifest manifest = golden_manifest();
+    SoundModel model = load_sound_model(manifest, false);
+    return Subject{"golden", std::move(manifest), std::move(model)};
+  }();
+  static Subject nano = [] {
+    engine::Manifest manifest = engine::read_manifest(TTS_SOURCE_DIR "/models/nano");
+    SoundModel model = load_sound_model(manifest, true);
+    return Subject{"nano", std::move(manifest), std::move(model)};
+  }();
+  return name == "nano" ? nano : golden;
+}
+
+class StreamTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  Utterance utterance(std::uint32_t steps, engine::MelPath path, std::uint32_t seed = 1) const {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    Utterance u{path, steps, std::vector<float>(steps * 2 * model().decoder.inputs()), std::vector<engine::CodeFrame>(steps)};
+    for (float& value : u.hidden) value = normal(random);
+    for (engine::CodeFrame& frame : u.codes) {
+      for (std::uint16_t& code : frame) code = static_cast<std::uint16_t>(random() % Gfsq::kCodes);
+    }
+    return u;
+  }
+
+  std::vector<float> torch_decode(const Utterance& u) const {
+    const TorchReference reference(subject(GetParam()).manifest);
+    if (u.path == engine::MelPath::kHidden) return reference.from_hidden(u.hidden);
+    std::vector<float> embedded(u.steps * model().quantizer.dim());
+    for (std::uint32_t t = 0; t < u.steps; ++t) model().quantizer.embed(u.codes[t], embedded.data() + t * model().quantizer.dim());
+    return reference.from_embedded(embedded);
+  }
+
+  const SoundModel& model() const { return subject(GetParam()).model; }
+
+  static constexpr auto kWhole = [](std::uint32_t) { return 1U << 20; };
+};
+
+constexpr engine::MelPath kPaths[] = {engine::MelPath::kHidden, engine::MelPath::kCodes};
+
+TEST_P(StreamTest, WholeUtteranceIsWhatTorchComputes) {
+  for (const engine::MelPath path : kPaths) {
+    const Utterance u = utterance(48, path);
+    Bench bench(model(), 2, 64);
+    const std::vector<float> ours = bench.decode(u, kWhole);
+    ASSERT_EQ(ours.size(), (2 * 48 - 1) * 256U);
+    EXPECT_LE(max_difference(ours, torch_decode(u)), kTolerance);
+  }
+}
+
+TEST_P(StreamTest, EveryChunkSizeGivesTheSameBits) {
+  for (const engine::MelPath path : kPaths) {
+    const Utterance u = utterance(45, path);
+    Bench bench(model(), 1, 64);
+    const std::vector<float> whole = bench.decode(u, kWhole);
+    for (std::uint32_t chunk = 1; chunk <= 24; ++chunk) {
+      EXPECT_EQ(max_difference(bench.decode(u, [&](std::uint32_t) { return chunk; }, chunk % kSlots), whole), 0) << chunk;
+    }
+    std::mt19937 random(5);
+    EXPECT_EQ(max_difference(bench.decode(u, [&](std::uint32_t) { return 1 + static_cast<std::uint32_t>(random() % 24); }), whole), 0);
+  }
+}
+
+TEST_P(StreamTest, UtterancesShorterThanTheReceptiveFieldAreExact) {
+  Bench bench(model(), 1);
+  for (const engine::MelPath path : kPaths) {
+    for (const std::uint32_t steps : {1U, 2U, 3U, 4U, 7U, 15U}) {
+      const Utterance u = utterance(steps, path, steps);
+      const std::vector<float> whole = bench.decode(u, kWhole);
+      ASSERT_EQ(whole.size(), (2 * steps - 1) * 256U);
+      EXPECT_LE(max_difference(whole, torch_decode(u)), kTolerance) << steps;
+      EXPECT_EQ(max_difference(bench.decode(u, [](std::uint32_t) { return 1U; }), whole), 0) << steps;
+      EXPECT_EQ(max_difference(bench.decode(u, [](std::uint32_t) { return 2U; }), whole), 0) << steps;
+    }
+  }
+}
+
+TEST_P(StreamTest, AFlushWithoutStepsGivesTheRest) {
+  Bench bench(model(), 1);
+  const Utterance u = utterance(40, engine::MelPath::kHidden);
+  const std::vector<float> whole = bench.decode(u, [](std::uint32_t) { return 20U; });
+  std::vector<float> out, pcm;
+  bench.decoder().open(0, u.path);
+  for (const std::uint32_t first : {0U, 20U, 40U}) {
+    DecodePush push = bench.make_push(0, u, first, std::min(20U, 40 - first), pcm);
+    push.last = first == 40;
+    pcm.assign(bench.decoder().max_samples(push.steps, push.last), NAN);
+    push.pcm = pcm;
+    bench.decoder().push({&push, 1});
+    out.insert(out.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));
+  }
+  EXPECT_EQ(max_difference(out, whole), 0);
+}
+
+TEST_P(StreamTest, AnEmptyUtteranceGivesNothing) {
+  Bench bench(model(), 1);
+  std::vector<float> pcm;
+  bench.decoder().open(0, engine::MelPath::kHidden);
+  DecodePush push = bench.make_push(0, utterance(0, engine::MelPath::kHidden), 0, 0, pcm);
+  bench.decoder().push({&push, 1});
+  EXPECT_EQ(push.samples, 0U);
+}
+
+TEST_P(StreamTest, TheFirstSampleComesAsSoonAsTheReceptiveFieldAllows) {
+  Bench bench(model(), 1);
+  const Utterance u = utterance(60, engine::MelPath::kHidden);
+  std::vector<float> pcm;
+  bench.decoder().open(0, u.path);
+  for (std::uint32_t t = 0; t < u.steps - 1; ++t) {
+    DecodePush push = bench.make_push(0, u, t, 1, pcm);
+    bench.decoder().push({&push, 1});
+    EXPECT_EQ(push.samples, t < bench.decoder().lookahead_steps() ? 0U : bench.decoder().samples_per_step()) << t;
+  }
+}
+
+TEST_P(StreamTest, NeighboursAndThreadsDoNotChangeAStream) {
+  std::vector<Utterance> utterances;
+  std::vector<std::vector<float>> alone;
+  Bench one(model(), 1), three(model(), 3);
+  for (std::uint32_t i = 0; i < kSlots; ++i) {
+    utterances.push_back(utterance(20 + 11 * i, kPaths[i % 2], 100 + i));
+    alone.push_back(one.decode(utterances.back(), [](std::uint32_t) { return 24U; }));
+  }
+  // Streams of both paths start at different times, take chunks of their own sizes and end inside a common push.
+  std::vector<std::vector<float>> together(kSlots), pcm(kSlots);
+  std::vector<std::uint32_t> at(kSlots, 0);
+  std::mt19937 random(9);
+  for (int round = 0; std::any_of(at.begin(), at.end(),
+                                  [&, i = 0](std::uint32_t n) mutable { return n < utterances[static_cast<std::size_t>(i++)].steps; });
+       ++round) {
+    std::vector<DecodePush> work;
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+      const std::uint32_t left = utterances[slot].steps - at[slot];
+      if (left == 0 || static_cast<std::uint32_t>(round) < slot) continue;
+      if (at[slot] == 0) three.decoder().open(slot, utterances[slot].path);
+      const std::uint32_t steps = std::min(left, 1 + static_cast<std::uint32_t>(random() % kMaxSteps));
+      work.push_back(three.make_push(slot, utterances[slot], at[slot], steps, pcm[slot]));
+      at[slot] += steps;
+    }
+    three.decoder().push(work);
+    for (const DecodePush& push : work) {
+      together[push.slot].insert(together[push.slot].end(), push.pcm.begin(), push.pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));
+    }
+  }
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) EXPECT_EQ(max_difference(together[slot], alone[slot]), 0) << slot;
+}
+
+TEST_P(StreamTest, AReopenedSlotRemembersNothing) {
+  Bench bench(model(), 1);
+  const Utterance u = utterance(30, engine::MelPath::kCodes, 3), other = utterance(37, engine::MelPath::kCodes, 4);
+  const std::vector<float> fresh = bench.decode(u, [](std::uint32_t) { return 6U; });
+  std::vector<float> pcm;
+  bench.decoder().open(0, other.path);  // left in the middle, as after a cancel
+  DecodePush push = bench.make_push(0, other, 0, 24, pcm);
+  bench.decoder().push({&push, 1});
+  EXPECT_EQ(max_difference(bench.decode(u, [](std::uint32_t) { return 6U; }), fresh), 0);
+}
+
+TEST_P(StreamTest, CostGrowsWithTheLengthOnly) {
+  const auto cost = [&](std::uint32_t steps, std::uint32_t chunk) {
+    Bench bench(model(), 1);
+    bench.decode(utterance(steps, engine::MelPath::kHidden), [&](std::uint32_t) { return chunk; });
+    return static_cast<double>(bench.decoder().multiply_adds());
+  };
+  EXPECT_NEAR(cost(240, 24) / cost(120, 24), 2.0, 0.03);
+  EXPECT_LT(cost(120, 8) / cost(120, 24), 1.1);  // small chunks compute a few rows between convolutions' neighbours twice, no more
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StreamTest, ::testing::Values("golden", "nano"),
+                         [](const auto& subject_info) { return subject_info.param; });
+
+}  // namespace
+}  // namespace tts::model
