@@ -53,7 +53,9 @@ TEST(GoldenSpeaker, RawLzma2InBothForms) {
       const auto decoded = decode_lzma2(from_hex(entry.at(form)), size);
       ASSERT_TRUE(decoded.ok()) << decoded.error().message;
       EXPECT_EQ(sha256_hex(std::as_bytes(std::span(*decoded))), entry.at("sha256"));
-      if (form == std::string("uncompressed_form_hex")) EXPECT_EQ(store_lzma2(*decoded), from_hex(entry.at(form)));
+      if (form == std::string("uncompressed_form_hex")) {
+        EXPECT_EQ(store_lzma2(*decoded), from_hex(entry.at(form)));
+      }
     }
   }
 }
