@@ -26,6 +26,8 @@ class Exchange {
   // Sends head and first bytes; the rest goes through `connection`.
   Awaitable<bool> begin_stream(std::string_view content_type, HeaderList headers, std::span<const std::uint8_t> first);
 
+  const HttpOptions& options() const noexcept { return options_; }
+
   Connection& connection;
   const Request& request;
   int status = 0;  // what was answered, 499 when the client left first; 0 = nothing yet

@@ -16,9 +16,6 @@ namespace {
 using api::SpeechCall;
 using synthesis::Synthesis;
 
-// The engine enforces a request's deadline; this much later the connection stops believing that it will.
-constexpr std::chrono::milliseconds kDeadlineGrace{5'000};
-
 enum class Delivery { kWhole, kStream };
 
 std::string_view as_text(const std::vector<std::uint8_t>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
@@ -36,7 +33,6 @@ HeaderList audio_headers(const SpeechCall& call, std::uint64_t seed) {
   return headers;
 }
 
-// The next packet, nothing at the sound end of the log, or the error that ended it. nullopt in `gone` terms: the client left.
 struct NextPacket {
   enum class Kind { kPacket, kEnd, kFailed, kGone } kind = Kind::kEnd;
   std::shared_ptr<const resume::Packet> packet;
@@ -44,6 +40,7 @@ struct NextPacket {
 };
 
 Awaitable<NextPacket> next_packet(Connection& connection, resume::StreamLog& log, std::uint32_t seq) {
+  if (auto packet = log.next(seq)) co_return NextPacket{.kind = NextPacket::Kind::kPacket, .packet = std::move(packet), .error = {}};
   if (!co_await connection.wait_for(log, seq)) {
     if (connection.peer_gone()) co_return NextPacket{.kind = NextPacket::Kind::kGone, .packet = {}, .error = {}};
     Error late{.code = ErrorCode::kDeadlineExceeded, .message = "the audio was not ready in time", .param = {}, .retry_after = {}};
@@ -60,7 +57,7 @@ class Speech {
 
   Awaitable<void> deliver(Synthesis& synthesis, Delivery delivery) {
     auto& log = synthesis.log();
-    exchange_.connection.limit_waits(call_.timeout + kDeadlineGrace);
+    exchange_.connection.limit_waits(call_.timeout + exchange_.options().deadline_grace);
     auto first = co_await next_packet(exchange_.connection, log, 1);
     switch (first.kind) {
       case NextPacket::Kind::kGone: left("before_first_packet"); co_return;

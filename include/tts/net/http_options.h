@@ -20,6 +20,8 @@ struct HttpOptions {
   std::chrono::milliseconds idle_timeout{60'000};    // between requests of one connection
   std::chrono::milliseconds write_timeout{30'000};   // for the next 64 KiB (or one packet) to leave
   std::chrono::milliseconds linger_timeout{2'000};   // for the client to read the last reply before the socket closes
+  // The engine enforces a request's deadline; this much later the connection stops believing that it will and answers 504.
+  std::chrono::milliseconds deadline_grace{5'000};
   int send_buffer_bytes = 64 * 1024;                 // SO_SNDBUF; small, so that a slow reader is noticed and pauses its synthesis
   std::string cors_origin{};                         // Access-Control-Allow-Origin: an origin or "*"; empty = no CORS headers
 };
