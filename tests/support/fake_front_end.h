@@ -56,8 +56,8 @@ class FakeFrontEnd final : public text::FrontEnd {
   Result<text::PreparedUtterance> prepare_refined(std::span<const std::int32_t> refined, const text::TextOptions& options) const override {
     if (!has_refine_) return Error{ErrorCode::kUnsupported, "this model has no refine pass", "refine", {}};
     text::PreparedUtterance utterance;
-    if (options.has_speaker) utterance.tokens.push_back(kSpeakerToken);
-    utterance.tokens.insert(utterance.tokens.end(), refined.begin(), refined.end());
+    utterance.tokens.assign(refined.begin(), refined.end());
+    if (options.has_speaker) utterance.tokens.insert(utterance.tokens.begin(), kSpeakerToken);
     return utterance;
   }
 

@@ -27,6 +27,7 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
 
   Result<engine::UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) override {
     const std::lock_guard lock(mutex_);
+    if (stopped_) return Error{ErrorCode::kUnavailable, "stopped", {}, {}};
     if (!refusals_.empty()) {
       auto error = std::move(refusals_.front());
       refusals_.pop_front();
@@ -90,6 +91,19 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
   void done(std::size_t index, engine::UtteranceSummary summary = {}) { take_sink(index)->on_done(summary); }
   void fail(std::size_t index, Error error) { take_sink(index)->on_error(error); }
 
+  // Refuses everything from now on and gives whoever still waits a final call.
+  void stop() {
+    std::vector<std::shared_ptr<engine::UtteranceSink>> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+      for (auto& utterance : utterances_) {
+        if (utterance.sink) waiting.push_back(std::exchange(utterance.sink, nullptr));
+      }
+    }
+    for (const auto& sink : waiting) sink->on_error({ErrorCode::kUnavailable, "stopped", {}, {}});
+  }
+
  private:
   template <class Change>
   void change(engine::UtteranceId id, Change apply) noexcept {
@@ -111,6 +125,7 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
   engine::EngineLoad load_{.queued = 0, .active = 0, .max_active = 4, .max_queued = 16};
   engine::EngineHealth health_{.ready = true, .last_progress = {}, .detail = {}};
   engine::UtteranceId next_id_ = 1;
+  bool stopped_ = false;
 };
 
 }  // namespace tts::test

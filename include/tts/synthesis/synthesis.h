@@ -55,7 +55,8 @@ struct SynthesisReport {  // valid once the log has ended
   std::vector<std::string> dropped;  // characters that were not spoken
 };
 
-// The consumer's end of one running request. Destroying it before the end cancels the work within one decode step.
+// The consumer's end of one running request. Destroying it before the end cancels the work within one decode step. May outlive the
+// service, whose end fails the log, but not the service's parts.
 class Synthesis {
  public:
   virtual ~Synthesis() = default;
@@ -68,8 +69,12 @@ struct ServiceOptions {
   std::uint32_t workers = 2;                      // threads for text and audio work
   std::uint32_t max_requests = 256;               // running at once; beyond: kQueueFull with retry_after
   std::uint32_t max_text_chars = 4000;            // code points; beyond: kTooLarge
-  std::uint32_t sentences_ahead = 1;              // utterances submitted before the one being delivered has ended
+  std::uint32_t sentences_ahead = 1;              // utterances that generate before the one being delivered has ended; they start
+                                                  // when its first sound has come, so that they do not delay it
   std::uint32_t crossfade_ms = 50;
+  std::uint32_t max_audio_seconds = 1800;         // of one request; beyond: the log fails with kTooLarge
+  std::uint32_t max_ahead_seconds = 20;           // audio held for a sentence whose turn has not come; beyond, it pauses
+  std::uint32_t max_backlog_seconds = 5;          // audio of one utterance that waits for a worker; beyond, it pauses
   resume::StreamLogOptions log;
 };
 
@@ -86,10 +91,11 @@ struct ServiceParts {  // none owned; all must outlive the service
 // Thread-safe.
 class Service {
  public:
+  // Throws std::invalid_argument listing every value out of range.
   Service(ServiceParts parts, ServiceOptions options);
-  ~Service();  // cancels what runs and joins the workers
+  ~Service();  // cancels what runs, waits for the engine's final calls and joins the workers
 
-  // Never blocks. kQueueFull, kUnavailable (stopping), kNotFound (voice), kTooLarge, kInvalidArgument.
+  // Never blocks. kQueueFull, kUnavailable (stopping), kNotFound (voice), kTooLarge, kInvalidArgument, kUnsupported (refine).
   // Errors found later (text without anything to say, engine failures) end the log.
   Result<std::unique_ptr<Synthesis>> start(SynthesisRequest request);
 

@@ -1,0 +1,101 @@
+#include "audio_output.h"
+
+#include <string>
+#include <utility>
+
+namespace tts::synthesis {
+
+Result<std::unique_ptr<AudioOutput>> AudioOutput::make(const AudioOutputOptions& options, resume::StreamLog& log) {
+  auto pipeline = audio::make_pcm_pipeline({.source_rate = options.source_rate,
+                                            .output_rate = options.format.sample_rate,
+                                            .speed = options.speed,
+                                            .crossfade_ms = options.crossfade_ms});
+  if (!pipeline.ok()) return std::move(pipeline).error();
+  std::unique_ptr<AudioOutput> output(new AudioOutput(options, std::move(pipeline).value(), log));
+  // Made for `whole` too, where another takes its place at the end: a wrong format must show before the work is done.
+  auto encoder = audio::make_encoder({.format = options.format, .total_samples = 0});
+  if (!encoder.ok()) return std::move(encoder).error();
+  if (!options.whole) {
+    output->encoder_ = std::move(encoder).value();
+    output->encoder_->start(output->bytes_);
+  }
+  return output;
+}
+
+AudioOutput::AudioOutput(const AudioOutputOptions& options, std::unique_ptr<audio::PcmPipeline> pipeline, resume::StreamLog& log)
+    : options_(options),
+      max_samples_(std::uint64_t{options.max_seconds} * options.format.sample_rate),
+      pipeline_(std::move(pipeline)),
+      log_(log),
+      packetizer_(audio::packet_samples(options.format.sample_rate, options.packet)) {}
+
+Status AudioOutput::push(std::span<const float> samples) {
+  begin_call();
+  pipeline_->push(samples, scratch_);
+  return accept();
+}
+
+Status AudioOutput::end_utterance() {
+  begin_call();
+  pipeline_->end_utterance(scratch_);
+  return accept();
+}
+
+Status AudioOutput::finish() {
+  begin_call();
+  pipeline_->finish(scratch_);
+  if (auto status = accept(); !status.ok()) return status;
+  if (options_.whole) return finish_whole();
+  packetizer_.finish([this](std::span<const float> rest) {
+    encoder_->encode(rest, bytes_);
+    encoded_ += rest.size();
+  });
+  encoder_->finish(bytes_);
+  append();
+  return Ok{};
+}
+
+void AudioOutput::begin_call() {
+  scratch_.clear();
+  log_is_full_ = false;
+}
+
+Status AudioOutput::accept() {
+  samples_ += scratch_.size();
+  if (samples_ > max_samples_) {
+    return Error{ErrorCode::kTooLarge, "the audio exceeds the limit of " + std::to_string(options_.max_seconds) + " s", "text", {}};
+  }
+  if (options_.whole) {
+    whole_.insert(whole_.end(), scratch_.begin(), scratch_.end());
+  } else {
+    packetizer_.push(scratch_, [this](std::span<const float> packet) { encode_packet(packet); });
+  }
+  return Ok{};
+}
+
+void AudioOutput::encode_packet(std::span<const float> samples) {
+  encoder_->encode(samples, bytes_);
+  encoded_ += samples.size();
+  append();
+}
+
+// An encoder that keeps everything back for now makes no packet; the next one then starts where this one would have.
+void AudioOutput::append() {
+  if (bytes_.empty()) return;
+  log_is_full_ = !log_.append(first_of_bytes_, std::exchange(bytes_, {}));
+  first_of_bytes_ = encoded_;
+}
+
+Status AudioOutput::finish_whole() {
+  auto encoder = audio::make_encoder({.format = options_.format, .total_samples = whole_.size()});
+  if (!encoder.ok()) return std::move(encoder).error();
+  encoder_ = std::move(encoder).value();
+  encoder_->start(bytes_);
+  encoder_->encode(whole_, bytes_);
+  whole_ = {};
+  encoder_->finish(bytes_);
+  append();
+  return Ok{};
+}
+
+}  // namespace tts::synthesis

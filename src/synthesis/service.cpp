@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include "tts/synthesis/synthesis.h"
+
+#include "job.h"
+#include "running_request.h"
+#include "validate.h"
+
+namespace tts::synthesis {
+namespace {
+
+constexpr std::chrono::milliseconds kRetryWhenFull{1000};
+constexpr unsigned kSeedBits = 53;  // a random seed survives JSON numbers, so that a client can ask for the same audio again
+
+class Handle final : public Synthesis {
+ public:
+  explicit Handle(std::shared_ptr<RunningRequest> running) : running_(std::move(running)) {}
+  ~Handle() override { running_->discard(); }
+
+  resume::StreamLog& log() noexcept override { return running_->log(); }
+  std::uint64_t seed() const noexcept override { return running_->seed(); }
+  SynthesisReport report() const override { return running_->report(); }
+
+ private:
+  const std::shared_ptr<RunningRequest> running_;
+};
+
+ServiceOptions checked(ServiceOptions options) {
+  const auto found = problems(options);
+  if (found.empty()) return options;
+  std::string message = "synthesis options:";
+  for (const auto& problem : found) message += "\n  " + problem;
+  throw std::invalid_argument(message);
+}
+
+}  // namespace
+
+class Service::Impl {
+ public:
+  Impl(ServiceParts parts, ServiceOptions options) : parts_(parts), options_(checked(std::move(options))), workers_(options_.workers) {}
+
+  ~Impl() {
+    {
+      std::unique_lock lock(mutex_);
+      accepting_ = false;
+      const auto running = running_;  // a cut request ends on a worker, which takes the lock
+      lock.unlock();
+      for (const auto& request : running) request->cut({ErrorCode::kUnavailable, "the server is stopping; try another replica", {}, {}});
+      lock.lock();
+      all_ended_.wait(lock, [&] { return running_.empty(); });
+    }
+    workers_.join();
+  }
+
+  Result<std::unique_ptr<Synthesis>> start(SynthesisRequest request) {
+    if (auto refused = refusal(request, options_, parts_.front_end.has_refine())) return *std::move(refused);
+    const auto voice =
+        std::find_if(parts_.voices.begin(), parts_.voices.end(), [&](const auto& known) { return known.id == request.voice; });
+    if (voice == parts_.voices.end())
+      return Error{ErrorCode::kNotFound, "there is no voice of this name; see the list of voices", "voice", {}};
+
+    std::shared_ptr<RunningRequest> running;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!accepting_) {
+        parts_.metrics.rejected("draining");
+        return Error{ErrorCode::kUnavailable, "the server is stopping; try another replica", {}, {}};
+      }
+      if (running_.size() >= options_.max_requests) {
+        parts_.metrics.rejected("queue_full");
+        return Error{ErrorCode::kQueueFull,
+                     "the server is busy with " + std::to_string(running_.size()) + " requests; try again later",
+                     {},
+                     kRetryWhenFull};
+      }
+      const std::uint64_t seed = request.seed ? *request.seed : random_() >> (64U - kSeedBits);
+      running = std::make_shared<RunningRequest>(seed, options_.log, parts_.metrics);
+      running_.insert(running);
+    }
+    const auto job = std::make_shared<Job>(Job::Setup{.parts = parts_,
+                                                      .options = options_,
+                                                      .voice = *voice,
+                                                      .request = std::move(request),
+                                                      .running = running,
+                                                      .on_end = [this, running] { ended(running); }},
+                                           boost::asio::make_strand(workers_.get_executor()));
+    job->start();
+    return std::unique_ptr<Synthesis>(std::make_unique<Handle>(std::move(running)));
+  }
+
+  void stop_accepting() {
+    const std::lock_guard lock(mutex_);
+    accepting_ = false;
+  }
+
+  std::uint32_t running() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::uint32_t>(running_.size());
+  }
+
+ private:
+  void ended(const std::shared_ptr<RunningRequest>& request) {
+    const std::lock_guard lock(mutex_);
+    running_.erase(request);
+    if (running_.empty()) all_ended_.notify_all();
+  }
+
+  const ServiceParts parts_;
+  const ServiceOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable all_ended_;
+  bool accepting_ = true;  // guarded by mutex_, as the next two
+  std::unordered_set<std::shared_ptr<RunningRequest>> running_;
+  std::mt19937_64 random_{std::random_device{}()};
+  boost::asio::thread_pool workers_;  // last: its threads use everything above
+};
+
+Service::Service(ServiceParts parts, ServiceOptions options) : impl_(std::make_unique<Impl>(parts, std::move(options))) {}
+Service::~Service() = default;
+
+Result<std::unique_ptr<Synthesis>> Service::start(SynthesisRequest request) { return impl_->start(std::move(request)); }
+void Service::stop_accepting() { impl_->stop_accepting(); }
+std::uint32_t Service::running() const { return impl_->running(); }
+
+}  // namespace tts::synthesis

@@ -1,0 +1,495 @@
+// The service with its workers; the test plays the engine's thread, so that every order of events can be made.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tts/audio/encoder.h"
+#include "tts/audio/pcm_pipeline.h"
+#include "tts/synthesis/synthesis.h"
+
+#include "prompts.h"
+#include "support/fake_front_end.h"
+#include "support/fake_utterance_engine.h"
+#include "support/manual_clock.h"
+#include "support/packets.h"
+
+namespace tts::synthesis {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+std::vector<float> tone(std::size_t samples, float offset = 0) {
+  std::vector<float> result(samples);
+  for (std::size_t i = 0; i < samples; ++i) result[i] = offset + static_cast<float>(i % 1000) * 0.0004F;
+  return result;
+}
+
+// PCM bytes of the sentences joined as a request joins them.
+std::vector<std::uint8_t> expected_pcm(const std::vector<std::vector<float>>& sentences) {
+  auto pipeline = audio::make_pcm_pipeline({}).value();
+  std::vector<float> samples;
+  for (const auto& sentence : sentences) {
+    pipeline->push(sentence, samples);
+    pipeline->end_utterance(samples);
+  }
+  pipeline->finish(samples);
+  auto encoder = audio::make_encoder({.format = {.container = audio::Container::kPcm, .sample_rate = 24000, .bitrate = 0}}).value();
+  std::vector<std::uint8_t> bytes;
+  encoder->start(bytes);
+  encoder->encode(samples, bytes);
+  encoder->finish(bytes);
+  return bytes;
+}
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    voices_.resize(2);
+    voices_[0].id = "plain";
+    voices_[1].id = "speaker";
+    voices_[1].speaker = std::make_shared<std::vector<float>>(8, 0.5F);
+    defaults_.top_k = 17;
+  }
+
+  void TearDown() override {
+    engine_.stop();
+    service_.reset();
+  }
+
+  void open(const ServiceOptions& options = {}) {
+    service_ = std::make_unique<Service>(ServiceParts{.engine = engine_,
+                                                      .front_end = front_end_,
+                                                      .voices = voices_,
+                                                      .sampling = defaults_,
+                                                      .sample_rate = 24000,
+                                                      .clock = clock_,
+                                                      .metrics = metrics_},
+                                         options);
+  }
+
+  static SynthesisRequest request(std::string text) {
+    SynthesisRequest request;
+    request.request_id = "req-1";
+    request.text = std::move(text);
+    request.voice = "plain";
+    request.format.container = audio::Container::kPcm;
+    request.seed = 42;
+    return request;
+  }
+
+  std::unique_ptr<Synthesis> start(SynthesisRequest wanted) {
+    if (!service_) open();
+    auto started = service_->start(std::move(wanted));
+    EXPECT_TRUE(started.ok());
+    return std::move(started).value();
+  }
+
+  // The engine makes everything of utterance `index` at once.
+  void speak(std::size_t index, const std::vector<float>& samples) {
+    engine_.pcm(index, samples);
+    engine_.done(index, {.stop = engine::StopReason::kEndToken,
+                         .steps = static_cast<std::uint32_t>(samples.size() / 512),
+                         .samples = samples.size(),
+                         .text_tokens = {}});
+  }
+
+  void wait_cancelled(std::size_t index) {
+    engine_.wait_until([index](const auto& all) { return all.size() > index && all[index].cancelled; });
+  }
+  void wait_paused(std::size_t index, bool paused) {
+    engine_.wait_until([=](const auto& all) { return all.size() > index && all[index].pause_seen && all[index].paused == paused; });
+  }
+  bool exports(const std::string& line) const { return metrics_.render().find(line) != std::string::npos; }
+
+  test::FakeUtteranceEngine engine_;
+  test::FakeFrontEnd front_end_{true};
+  std::vector<engine::Voice> voices_;
+  engine::SamplingParams defaults_;
+  test::ManualClock clock_;
+  observability::Metrics metrics_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(ServiceTest, RefusesBadOptions) {
+  ServiceOptions options;
+  options.workers = 0;
+  EXPECT_THROW(open(options), std::invalid_argument);
+}
+
+TEST_F(ServiceTest, OneSentenceBecomesPackets) {
+  const auto synthesis = start(request("Hello there."));
+  engine_.wait_submitted(1);
+  const auto asked = engine_.utterance(0).request;
+  EXPECT_EQ(asked.request_id, "req-1");
+  EXPECT_EQ(asked.prompt.tokens, test::FakeFrontEnd::tokens_of("Hello there.", false));
+  EXPECT_EQ(asked.prompt.speaker_token, -1);
+  EXPECT_EQ(asked.sampling.seed, 42U);
+  EXPECT_EQ(asked.sampling.top_k, 17U);
+  clock_.advance(milliseconds(250));
+  const auto samples = tone(10000);
+  speak(0, samples);
+  const auto packets = test::drain(synthesis->log());
+  EXPECT_FALSE(synthesis->log().error().has_value());
+  EXPECT_EQ(test::joined(packets), expected_pcm({samples}));
+  EXPECT_EQ(packets.size(), 5U);
+  const auto report = synthesis->report();
+  EXPECT_EQ(report.samples, 10000U);
+  EXPECT_EQ(report.sentences, 1U);
+  EXPECT_EQ(report.steps, 19U);
+  EXPECT_DOUBLE_EQ(report.first_packet.count(), 0.25);
+  EXPECT_DOUBLE_EQ(report.total.count(), 0.25);
+  EXPECT_EQ(synthesis->seed(), 42U);
+  EXPECT_TRUE(exports("tts_first_packet_seconds_sum 0.25"));
+  EXPECT_TRUE(exports("tts_synthesis_rtf_ratio_count 1"));
+}
+
+TEST_F(ServiceTest, TheSpeakerGoesWithThePrompt) {
+  auto wanted = request("Hi.");
+  wanted.voice = "speaker";
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  EXPECT_EQ(engine_.utterance(0).request.prompt.speaker, voices_[1].speaker);
+  EXPECT_EQ(engine_.utterance(0).request.prompt.speaker_token, test::FakeFrontEnd::kSpeakerToken);
+  EXPECT_EQ(engine_.utterance(0).request.prompt.tokens.front(), test::FakeFrontEnd::kSpeakerToken);
+}
+
+TEST_F(ServiceTest, SentencesAreSubmittedOneAheadAndHeardInOrder) {
+  const auto synthesis = start(request("One. Two. Three. Four."));
+  engine_.wait_submitted(1);
+  const auto a = tone(9000, 0.0F);
+  const auto b = tone(8000, 0.1F);
+  const auto c = tone(7000, 0.2F);
+  const auto d = tone(6000, 0.3F);
+  EXPECT_EQ(engine_.submitted(), 1U);
+  engine_.pcm(0, std::span(a).first(5000));
+  engine_.wait_submitted(2);  // the first has sounded
+  speak(1, b);                // complete before the first is
+  engine_.pcm(0, std::span(a).subspan(5000));
+  engine_.done(0);
+  engine_.wait_submitted(3);
+  speak(2, c);
+  engine_.wait_submitted(4);
+  EXPECT_EQ(engine_.utterance(3).request.sampling.seed, sentence_seed(42, 3));
+  speak(3, d);
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({a, b, c, d}));
+  EXPECT_EQ(synthesis->report().sentences, 4U);
+}
+
+TEST_F(ServiceTest, WithoutAheadEachSentenceWaitsForTheOneBefore) {
+  ServiceOptions options;
+  options.sentences_ahead = 0;
+  open(options);
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(9000));
+  EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);  // handled, and nothing else submitted
+  EXPECT_EQ(engine_.submitted(), 1U);
+  engine_.done(0);
+  engine_.wait_submitted(2);
+}
+
+TEST_F(ServiceTest, TheFirstPacketDoesNotWaitForTheSentenceToEnd) {
+  const auto synthesis = start(request("Hello."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(3600));
+  const auto first = test::wait_packet(synthesis->log(), 1);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->bytes.size(), 4800U);
+}
+
+TEST_F(ServiceTest, WholeIsOnePacket) {
+  auto wanted = request("One. Two.");
+  wanted.whole = true;
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  speak(0, tone(9000));
+  engine_.wait_submitted(2);
+  EXPECT_EQ(synthesis->log().last_seq(), 0U);
+  speak(1, tone(8000));
+  const auto packets = test::drain(synthesis->log());
+  ASSERT_EQ(packets.size(), 1U);
+  EXPECT_EQ(packets[0]->bytes, expected_pcm({tone(9000), tone(8000)}));
+}
+
+TEST_F(ServiceTest, RandomSeedsDifferAndFitJson) {
+  auto wanted = request("Hi.");
+  wanted.seed.reset();
+  const auto a = start(wanted);
+  const auto b = start(wanted);
+  EXPECT_NE(a->seed(), b->seed());
+  EXPECT_LT(a->seed(), 1ULL << 53U);
+}
+
+TEST_F(ServiceTest, DroppedCharactersAreReported) {
+  const auto synthesis = start(request("Hi #."));
+  engine_.wait_submitted(1);
+  EXPECT_EQ(synthesis->report().dropped, std::vector<std::string>{"#"});
+}
+
+TEST_F(ServiceTest, StartRefusesWhatItCannotDo) {
+  open();
+  auto wanted = request("");
+  EXPECT_EQ(service_->start(wanted).error().code, ErrorCode::kInvalidArgument);
+  wanted = request("Hi.");
+  wanted.voice = "nobody";
+  EXPECT_EQ(service_->start(wanted).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(service_->start(wanted).error().param, "voice");
+  EXPECT_EQ(service_->running(), 0U);
+}
+
+TEST_F(ServiceTest, TextWithNothingToSayEndsTheLog) {
+  const auto synthesis = start(request("..."));
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(engine_.submitted(), 0U);
+}
+
+TEST_F(ServiceTest, TheNumberOfRequestsIsBounded) {
+  ServiceOptions options;
+  options.max_requests = 2;
+  open(options);
+  const auto a = start(request("Hi."));
+  auto b = start(request("Hi."));
+  const auto refused = service_->start(request("Hi."));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
+  EXPECT_GT(refused.error().retry_after.count(), 0);
+  EXPECT_TRUE(exports("tts_rejected_total{reason=\"queue_full\"} 1"));
+  EXPECT_EQ(service_->running(), 2U);
+}
+
+TEST_F(ServiceTest, StoppedItTakesNothingNewAndFinishesWhatRuns) {
+  const auto synthesis = start(request("Hi."));
+  service_->stop_accepting();
+  EXPECT_EQ(service_->start(request("Hi.")).error().code, ErrorCode::kUnavailable);
+  engine_.wait_submitted(1);
+  speak(0, tone(5000));
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(5000)}));
+}
+
+TEST_F(ServiceTest, AClientThatLeavesCancelsItsUtterancesAtOnce) {
+  auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(9000));
+  engine_.wait_submitted(2);
+  EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
+  synthesis.reset();
+  EXPECT_TRUE(engine_.utterance(0).cancelled) << "on the thread that let go";
+  EXPECT_TRUE(engine_.utterance(1).cancelled);
+  EXPECT_EQ(service_->running(), 1U) << "until the engine's final calls";
+  engine_.pcm(0, tone(100));
+  engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});
+  engine_.fail(1, {ErrorCode::kCancelled, "cancelled", {}, {}});
+  service_.reset();  // waits for the end
+  EXPECT_TRUE(exports("tts_cancelled_total{stage=\"streaming\"} 1")) << metrics_.render();
+  EXPECT_TRUE(exports("tts_stream_buffer_bytes 0"));
+}
+
+TEST_F(ServiceTest, AClientThatLeavesBeforeAnySoundWasQueued) {
+  auto synthesis = start(request("One."));
+  engine_.wait_submitted(1);
+  synthesis.reset();
+  engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});
+  service_.reset();
+  EXPECT_TRUE(exports("tts_cancelled_total{stage=\"queued\"} 1"));
+}
+
+TEST_F(ServiceTest, ASlowClientPausesItsUtterancesUntilItHasRead) {
+  ServiceOptions options;
+  options.log = {.high_water_bytes = 10000, .low_water_bytes = 5000};
+  open(options);
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  const auto a = tone(12000);
+  const auto b = tone(3000);
+  engine_.pcm(0, a);  // 4 packets leave, 19,200 bytes
+  wait_paused(0, true);
+  EXPECT_EQ(engine_.submitted(), 1U) << "nothing new for a client that does not read";
+  for (std::uint32_t seq = 1; seq <= 4; ++seq) synthesis->log().acknowledge(seq);
+  wait_paused(0, false);
+  engine_.wait_submitted(2);
+  engine_.done(0);
+  speak(1, b);
+  EXPECT_FALSE(synthesis->log().error().has_value());
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->report().samples, 12000U + 3000U - 1200U);
+}
+
+TEST_F(ServiceTest, AnUtteranceThatEndedWhileTheClientWasSlowGoesOnLater) {
+  ServiceOptions options;
+  options.log = {.high_water_bytes = 10000, .low_water_bytes = 5000};
+  open(options);
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(12000));
+  wait_paused(0, true);
+  engine_.done(0);  // nothing is in flight now: only the log's drain can wake the request
+  for (std::uint32_t seq = 1; seq <= 4; ++seq) synthesis->log().acknowledge(seq);
+  engine_.wait_submitted(2);
+  speak(1, tone(3000));
+  test::wait_end(synthesis->log());
+  EXPECT_FALSE(synthesis->log().error().has_value());
+}
+
+TEST_F(ServiceTest, ASentenceTooFarAheadPausesUntilItsTurn) {
+  ServiceOptions options;
+  options.max_ahead_seconds = 1;
+  open(options);
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(3600));
+  engine_.wait_submitted(2);
+  const auto b = tone(24000, 0.2F);
+  engine_.pcm(1, b);
+  wait_paused(1, true);
+  engine_.done(0);
+  wait_paused(1, false);
+  engine_.done(1);
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(3600), b}));
+}
+
+TEST_F(ServiceTest, AnEngineFailureEndsTheLogWithTheRequestsId) {
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(9000));
+  engine_.wait_submitted(2);
+  engine_.fail(0, {ErrorCode::kEngineFailure, "device lost", {}, {}});
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kEngineFailure);
+  EXPECT_THAT(synthesis->log().error()->message, HasSubstr("req-1"));
+  wait_cancelled(1);
+  engine_.fail(1, {ErrorCode::kCancelled, "cancelled", {}, {}});
+}
+
+TEST_F(ServiceTest, AFailureAheadIsHeardOfOnlyAfterWhatComesBefore) {
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(9000));
+  engine_.wait_submitted(2);
+  engine_.fail(1, {ErrorCode::kEngineFailure, "device lost", {}, {}});
+  engine_.pcm(0, tone(9000));
+  EXPECT_NE(test::wait_packet(synthesis->log(), 6), nullptr);
+  EXPECT_FALSE(synthesis->log().ended());
+  engine_.done(0);
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kEngineFailure);
+}
+
+TEST_F(ServiceTest, AFullEngineRefusesARequestThatHasNotBegun) {
+  engine_.refuse_next({ErrorCode::kQueueFull, "full", {}, milliseconds(700)});
+  const auto synthesis = start(request("One."));
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kQueueFull);
+  EXPECT_EQ(synthesis->log().error()->retry_after, milliseconds(700));
+  EXPECT_TRUE(exports("tts_rejected_total{reason=\"queue_full\"} 1"));
+}
+
+TEST_F(ServiceTest, ButOneThatHasBegunTriesAgain) {
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.refuse_next({ErrorCode::kQueueFull, "full", {}, milliseconds(1)});
+  speak(0, tone(9000));
+  engine_.wait_submitted(2);
+  speak(1, tone(8000));
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(9000), tone(8000)}));
+}
+
+TEST_F(ServiceTest, LeavingWhileItWaitsToTryAgainEndsIt) {
+  auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.refuse_next({ErrorCode::kQueueFull, "full", {}, std::chrono::hours(1)});
+  speak(0, tone(9000));
+  EXPECT_NE(test::wait_packet(synthesis->log(), 3), nullptr);
+  synthesis.reset();
+  service_.reset();
+  EXPECT_EQ(engine_.submitted(), 1U);
+}
+
+TEST_F(ServiceTest, ADeadlineBetweenSentencesEndsTheLog) {
+  auto wanted = request("One. Two.");
+  wanted.deadline = clock_.now() + milliseconds(100);
+  ServiceOptions options;
+  options.sentences_ahead = 0;
+  open(options);
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  EXPECT_EQ(engine_.utterance(0).request.deadline, wanted.deadline);
+  clock_.advance(milliseconds(100));
+  speak(0, tone(9000));
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(engine_.submitted(), 1U);
+}
+
+TEST_F(ServiceTest, AudioBeyondTheLimitEndsTheLogAndTheWork) {
+  ServiceOptions options;
+  options.max_audio_seconds = 1;
+  open(options);
+  const auto synthesis = start(request("One."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(30000));
+  test::wait_end(synthesis->log());
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kTooLarge);
+  wait_cancelled(0);
+  engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});
+}
+
+TEST_F(ServiceTest, ASentenceWithoutSoundIsPassedOver) {
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  engine_.done(0);
+  engine_.wait_submitted(2);
+  speak(1, tone(8000));
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(8000)}));
+}
+
+TEST_F(ServiceTest, RefineWritesEachSentenceAnewBeforeItIsSpoken) {
+  auto wanted = request("One. Two.");
+  wanted.refine = RefineOptions{.prompt = "[laugh_0]"};
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  const auto text_pass = engine_.utterance(0).request;
+  EXPECT_EQ(text_pass.prompt.stage, engine::Stage::kText);
+  EXPECT_EQ(text_pass.prompt.tokens, *front_end_.prepare_refine("One.", "[laugh_0]"));
+  EXPECT_EQ(text_pass.prompt.end_token, test::FakeFrontEnd::kRefineEndToken);
+  EXPECT_EQ(text_pass.sampling.seed, refine_seed(42, 0));
+  engine_.done(0, {.stop = engine::StopReason::kEndToken, .steps = 3, .samples = 0, .text_tokens = {7, 8, 9}});
+  engine_.wait_submitted(2);
+  EXPECT_EQ(engine_.utterance(1).request.prompt.stage, engine::Stage::kCode);
+  EXPECT_EQ(engine_.utterance(1).request.prompt.tokens, (std::vector<std::int32_t>{7, 8, 9}));
+  EXPECT_EQ(engine_.utterance(1).request.sampling.seed, 42U);
+  speak(1, tone(9000));
+  engine_.wait_submitted(3);
+  engine_.done(2);  // an empty refinement keeps the sentence
+  engine_.wait_submitted(4);
+  EXPECT_EQ(engine_.utterance(3).request.prompt.tokens, test::FakeFrontEnd::tokens_of("Two.", false));
+  speak(3, tone(8000));
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(9000), tone(8000)}));
+}
+
+TEST_F(ServiceTest, TheEndOfTheServiceFailsWhatRuns) {
+  const auto synthesis = start(request("One."));
+  engine_.wait_submitted(1);
+  std::thread engine_thread([&] {
+    wait_cancelled(0);
+    engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});
+  });
+  service_.reset();
+  engine_thread.join();
+  EXPECT_EQ(synthesis->log().error()->code, ErrorCode::kUnavailable);
+  synthesis->log().acknowledge(1);  // the handle outlives the service
+}
+
+TEST_F(ServiceTest, ALogTheConsumerClosedEndsTheWork) {
+  const auto synthesis = start(request("One."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(9000));
+  EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
+  synthesis->log().close();
+  engine_.pcm(0, tone(9000));
+  wait_cancelled(0);
+  engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});
+}
+
+}  // namespace
+}  // namespace tts::synthesis
