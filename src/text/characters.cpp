@@ -27,6 +27,8 @@ static_assert(std::ranges::is_sorted(kReplacements, {}, &Replacement::from));
 // The widest compatibility decomposition in Unicode has 18 code points.
 constexpr std::size_t kMaxDecomposition = 32;
 
+constexpr char32_t kFractionSlash = U'⁄';  // ½ is 1⁄2
+
 bool is_mark(utf8proc_category_t category) {
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
 }
@@ -71,17 +73,26 @@ void fold_one(char32_t original, const SourceRange& source, std::vector<Unit>& o
     out.push_back({c, source});
     return;
   }
+  // ② and ² must not become a digit of the number beside them.
+  const bool apart = category == UTF8PROC_CATEGORY_NO;
+  const std::size_t before = out.size();
+  if (apart) out.push_back({U' ', source});
   const std::size_t first = out.size();
   for (utf8proc_ssize_t i = 0; i < count; ++i) {
     const auto part = static_cast<char32_t>(parts[static_cast<std::size_t>(i)]);
     if (is_mark(utf8proc_category(parts[static_cast<std::size_t>(i)]))) continue;
-    if (part != U'⁄' && !is_readable(part)) {  // a script we do not read: keep the character as it was written
+    if (part != kFractionSlash && !is_readable(part)) {  // a script we do not read: keep the character as it was written
       out.resize(first);
       break;
     }
-    out.push_back({part == U'⁄' ? U'/' : part, source});
+    out.push_back({part == kFractionSlash ? U' ' : part, source});
   }
-  if (out.size() == first) out.push_back({c, source});
+  if (out.size() == first) {
+    out.resize(before);
+    out.push_back({c, source});
+  } else if (apart) {
+    out.push_back({U' ', source});
+  }
 }
 
 }  // namespace
@@ -103,6 +114,8 @@ bool is_space(char32_t c) noexcept {
 
 bool carries_meaning(char32_t c) noexcept {
   constexpr std::u32string_view kSpokenPunctuation = U"#%&*/@\\";  // Unicode calls them punctuation
+  constexpr std::u32string_view kOrnaments = U"^`|~～";            // and these signs
+  if (kOrnaments.find(c) != std::u32string_view::npos) return false;
   const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
   const bool letter_or_number = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO && !is_mark(category);
   const bool sign = category >= UTF8PROC_CATEGORY_SM && category <= UTF8PROC_CATEGORY_SO;

@@ -8,7 +8,7 @@
 
 namespace tts::text {
 
-// One code point and the bytes of the original text it came from. Several units may share one source (½ becomes 1/2).
+// One code point and the bytes of the original text it came from. Several units may share one source (½ becomes 1 2).
 struct Unit {
   char32_t c = 0;
   SourceRange source;

@@ -24,34 +24,39 @@ constexpr Scale kChineseScales[] = {{100'000'000, U"亿"}, {10'000, U"万"}, {1'
 constexpr Scale kEnglishScales[] = {
     {1'000'000'000'000, U"trillion"}, {1'000'000'000, U"billion"}, {1'000'000, U"million"}, {1'000, U"thousand"}, {100, U"hundred"}};
 
-std::u32string chinese(std::uint64_t value) {
-  if (value < 10) return std::u32string(kChineseDigits[value]);
+void append_chinese(std::uint64_t value, std::u32string& out) {
+  if (value < kChineseDigits.size()) {
+    out += kChineseDigits[value];
+    return;
+  }
   const Scale* scale = kChineseScales;
   while (value < scale->value) ++scale;
-  std::u32string out = chinese(value / scale->value);
+  append_chinese(value / scale->value, out);
   out += scale->name;
   const std::uint64_t rest = value % scale->value;
-  if (rest == 0) return out;
+  if (rest == 0) return;
   if (rest < scale->value / 10) out += kChineseDigits[0];  // 一百零三
-  return out + chinese(rest);
+  append_chinese(rest, out);
 }
 
-std::u32string english(std::uint64_t value) {
-  if (value < kEnglishSmall.size()) return std::u32string(kEnglishSmall[value]);
-  std::u32string out;
+void append_english(std::uint64_t value, std::u32string& out) {
   std::uint64_t rest = 0;
-  if (value < 100) {
-    out = kEnglishTens[value / 10];
+  if (value < kEnglishSmall.size()) {
+    out += kEnglishSmall[value];
+  } else if (value < 100) {
+    out += kEnglishTens[value / 10];
     rest = value % 10;
   } else {
     const Scale* scale = kEnglishScales;
     while (value < scale->value) ++scale;
-    out = english(value / scale->value);
+    append_english(value / scale->value, out);
     out += U' ';
     out += scale->name;
     rest = value % scale->value;
   }
-  return rest == 0 ? out : out + U' ' + english(rest);
+  if (rest == 0) return;
+  out += U' ';
+  append_english(rest, out);
 }
 
 }  // namespace
@@ -60,8 +65,12 @@ std::u32string read_cardinal(std::u32string_view digits, Language language) {
   assert(!digits.empty() && digits.size() <= kMaxCardinalDigits);
   std::uint64_t value = 0;
   for (const char32_t digit : digits) value = value * 10 + (digit - U'0');
-  if (language == Language::kEnglish) return english(value);
-  std::u32string out = chinese(value);
+  std::u32string out;
+  if (language == Language::kEnglish) {
+    append_english(value, out);
+    return out;
+  }
+  append_chinese(value, out);
   if (out.starts_with(U"一十")) out.erase(0, 1);  // 十二, but 一百一十二
   return out;
 }

@@ -205,6 +205,16 @@ std::vector<PhonesFrontEnd::Sentence> PhonesFrontEnd::group(const Analysis& anal
   return sentences;
 }
 
+// The first ? or ! of the marks at the end, else a full stop.
+SymbolId PhonesFrontEnd::closing_mark(const Analysis& analysis, const Sentence& sentence) const {
+  SymbolId closing = full_stop_;
+  for (std::size_t p = sentence.end_piece; p > sentence.first_piece && analysis.pieces[p - 1].mark; --p) {
+    const SymbolId mark = analysis.symbols[analysis.pieces[p - 1].first_symbol];
+    if (mark == question_ || mark == exclamation_) closing = mark;
+  }
+  return closing;
+}
+
 PreparedUtterance PhonesFrontEnd::assemble(const Analysis& analysis, const Sentence& sentence, bool has_speaker) const {
   PreparedUtterance out;
   out.tokens = {start_, has_speaker ? speaker_ : no_speaker_};
@@ -218,17 +228,13 @@ PreparedUtterance PhonesFrontEnd::assemble(const Analysis& analysis, const Sente
     after_mark = piece.mark;
   }
   // The voice has learned to stop after . ? ! only.
-  const SymbolId last = out.tokens.back();
-  if (!after_mark) {
-    out.tokens.push_back(full_stop_);
-  } else if (last != question_ && last != exclamation_) {
-    out.tokens.back() = full_stop_;
-  }
+  if (!after_mark) out.tokens.push_back(full_stop_);
+  out.tokens.back() = closing_mark(analysis, sentence);
   out.tokens.push_back(end_);
 
   std::size_t begin = sentence.begin, end = sentence.end;
-  while (begin < end && is_space(analysis.spoken[begin].c)) ++begin;
-  while (end > begin && is_space(analysis.spoken[end - 1].c)) --end;
+  while (begin < end && analysis.spoken[begin].blank) ++begin;
+  while (end > begin && analysis.spoken[end - 1].blank) --end;
   out.source = {analysis.spoken[begin].source.begin, analysis.spoken[end - 1].source.end};
   std::u32string words;
   for (std::size_t i = begin; i < end; ++i) words.push_back(analysis.spoken[i].c);

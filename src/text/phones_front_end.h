@@ -42,6 +42,7 @@ class PhonesFrontEnd final : public FrontEnd {
   void read_han(Analysis& analysis, std::size_t begin, std::size_t end) const;
   void read_latin(Analysis& analysis, std::size_t begin, std::size_t end) const;
   std::vector<Sentence> group(const Analysis& analysis, bool split) const;
+  SymbolId closing_mark(const Analysis& analysis, const Sentence& sentence) const;
   PreparedUtterance assemble(const Analysis& analysis, const Sentence& sentence, bool has_speaker) const;
 
   struct Final {

@@ -79,6 +79,7 @@ Break break_after_marks(Text text, std::size_t begin, std::size_t end, std::size
   if (is_mark([](char32_t c) { return c == U'!' || c == U'?'; })) return is_alphanumeric(follower) ? Break::kNone : Break::kSentence;
   if (text[begin].c == U'.') {
     if (is_inner_dot(text, begin)) return Break::kNone;
+    if (is_item_number(text, begin)) return Break::kClause;
     std::size_t word = next;
     if (is_space(follower) && !is_line_end(follower)) ++word;
     const char32_t letter = char_at(text, word);
@@ -135,7 +136,8 @@ void cut_sentence(std::span<const Atom> atoms, std::size_t begin, std::size_t en
   std::uint64_t left = 0;
   for (std::size_t i = begin; i < end; ++i) left += atoms[i].cost;
   while (left > max_cost) {
-    const std::uint64_t groups = (left + max_cost - 1) / max_cost;
+    const std::uint64_t usual = max_cost - max_cost / 8;  // cuts do not fall exactly where they would be best
+    const std::uint64_t groups = (left + usual - 1) / usual;
     const std::uint64_t target = left / groups;
     const auto distance = [target](std::uint64_t cost) { return cost > target ? cost - target : target - cost; };
     struct Candidate {
@@ -167,7 +169,7 @@ void cut_sentence(std::span<const Atom> atoms, std::size_t begin, std::size_t en
 bool is_inner_dot(std::span<const Unit> units, std::size_t at) {
   if (char_at(units, at) != U'.' || char_before(units, at) == U'.') return false;
   const char32_t next = char_at(units, at + 1);
-  return is_alphanumeric(next) || contains(U"-_/\\@", next) || is_abbreviation(units, at) || is_item_number(units, at);
+  return is_alphanumeric(next) || contains(U"-_/\\@", next) || is_abbreviation(units, at);
 }
 
 std::vector<Break> find_breaks(std::span<const Unit> units) {

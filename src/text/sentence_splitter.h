@@ -17,7 +17,7 @@ enum class Break : std::uint8_t { kNone, kWord, kClause, kSentence };
 // common abbreviations; none before punctuation. Linear.
 std::vector<Break> find_breaks(std::span<const Unit> units);
 
-// A full stop that belongs to a number, a web address, an abbreviation or an item number, so that no pause is heard.
+// A full stop that belongs to a number, a web address or an abbreviation, so that no pause is heard.
 bool is_inner_dot(std::span<const Unit> units, std::size_t at);
 
 // Something that is never cut.

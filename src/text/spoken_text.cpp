@@ -70,7 +70,7 @@ class Speller {
     const char32_t c = at(i);
     if (options_.numbers && starts_number(i)) return spell_number(i);
     if (is_line_end(c)) {
-      put(is_han(last_visible_) || is_latin(last_visible_) || is_digit(last_visible_) ? U'.' : U' ', i);
+      put(line_end_mark(), i);
     } else if (is_inner_dot(units_, i) || ((c == U',' || c == U':') && is_digit(before(i)) && is_digit(at(i + 1)))) {
       put(U' ', i);
     } else {
@@ -78,6 +78,13 @@ class Speller {
     }
     if (!is_space(c)) last_visible_ = c;
     return i + 1;
+  }
+
+  // A line end is a pause even where no mark was written.
+  char32_t line_end_mark() const {
+    constexpr std::u32string_view kMarks = U"，。、；：！？,.;:!?…—";
+    if (last_visible_ == 0 || kMarks.find(last_visible_) != std::u32string_view::npos) return U' ';
+    return is_han(last_visible_) ? U'。' : U'.';
   }
 
   bool starts_number(std::size_t i) const {
@@ -127,8 +134,8 @@ class Speller {
     std::u32string words = in_words(number, language);
     const SourceRange source{units_[begin].source.begin, units_[number.end - 1].source.end};
     if (language == Language::kEnglish) separate(source);
-    for (const char32_t c : words) out_.push_back({c, source, Break::kNone});
-    if (language == Language::kEnglish && is_latin(at(number.end))) out_.push_back({U' ', source, Break::kNone});
+    for (const char32_t c : words) out_.push_back({c, source, Break::kNone, false});
+    if (language == Language::kEnglish && is_latin(at(number.end))) out_.push_back({U' ', source, Break::kNone, false});
     out_.back().after = breaks_[number.end - 1];
     return number.end;
   }
@@ -143,10 +150,10 @@ class Speller {
                                        : language == Language::kChinese ? U"点"
                                                                         : U"point";
       if (language == Language::kEnglish) separate(source);
-      for (const char32_t c : word) out_.push_back({c, source, Break::kNone});
+      for (const char32_t c : word) out_.push_back({c, source, Break::kNone, false});
       out_.back().after = i + 1 < end ? Break::kWord : breaks_[i];
     }
-    if (language == Language::kEnglish && is_latin(at(end))) out_.push_back({U' ', units_[end - 1].source, out_.back().after});
+    if (language == Language::kEnglish && is_latin(at(end))) out_.push_back({U' ', units_[end - 1].source, out_.back().after, false});
     return end;
   }
 
@@ -182,11 +189,11 @@ class Speller {
     return read_cardinal(digits, language);
   }
 
-  void put(char32_t c, std::size_t i) { out_.push_back({c, units_[i].source, breaks_[i]}); }
+  void put(char32_t c, std::size_t i) { out_.push_back({c, units_[i].source, breaks_[i], is_space(units_[i].c)}); }
 
   // English number words must not run into a word before them.
   void separate(const SourceRange& source) {
-    if (!out_.empty() && is_latin(out_.back().c)) out_.push_back({U' ', source, Break::kNone});
+    if (!out_.empty() && is_latin(out_.back().c)) out_.push_back({U' ', source, Break::kNone, false});
   }
 
   std::span<const Unit> units_;

@@ -15,6 +15,7 @@ struct SpokenChar {
   char32_t c = 0;
   SourceRange source;  // characters of one number share the range of the number
   Break after = Break::kNone;
+  bool blank = false;  // white space in the source, whatever is said for it
 };
 
 struct SpokenOptions {

@@ -121,10 +121,12 @@ void ZhLexicon::check_trie() {
 
   // Children follow their parents and fill the rest of the nodes without a gap, so that the trie has no circle.
   require(first_children_.size() == internal + 1 && first_children_.front() == 1 && first_children_.back() == nodes, "children");
-  std::size_t parent = 0;
-  for (std::size_t i = 0; i < internal; ++i, ++parent) {
-    while (!test(internal_bits_, parent)) ++parent;
-    require(first_children_[i] > parent && first_children_[i] < first_children_[i + 1], "children");
+  std::size_t family = 0;
+  for (std::size_t word = 0; word < internal_bits_.size(); ++word) {
+    for (std::uint64_t bits = internal_bits_[word]; bits != 0; bits &= bits - 1, ++family) {
+      const std::size_t parent = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      require(first_children_[family] > parent && first_children_[family] < first_children_[family + 1], "children");
+    }
   }
   std::size_t readings = 0;
   for (std::size_t begin = 0, end = 1; begin < nodes;) {

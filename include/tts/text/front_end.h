@@ -22,8 +22,8 @@ struct SourceRange {
 
 struct TextOptions {
   bool has_speaker = true;       // whether a speaker vector will be given with the prompt
-  std::string language;          // "", "zh" or "en"; empty = detect
-  std::string style_prompt;      // chattts only: markup before the text, e.g. "[speed_5]"; empty = the model's default
+  std::string language{};        // "", "zh" or "en"; empty = detect
+  std::string style_prompt{};    // chattts only: markup before the text, e.g. "[speed_5]"; empty = the model's default
   bool normalize = true;         // spoken forms for numbers and the like
   bool split = true;             // cut into sentences; false = one utterance
 };

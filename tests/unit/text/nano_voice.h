@@ -2,13 +2,13 @@
 // The bundled voice's front end, opened once for all tests, and its symbols by name.
 
 #include <fstream>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "phones_front_end.h"
 
@@ -16,19 +16,7 @@ namespace tts::text::testing {
 
 inline std::filesystem::path nano_directory() { return std::filesystem::path(TTS_SOURCE_DIR) / "models" / "nano"; }
 
-inline engine::Manifest nano_manifest() {
-  std::ifstream file(nano_directory() / "manifest.json");
-  const auto json = nlohmann::json::parse(file);
-  engine::Manifest manifest;
-  manifest.directory = nano_directory();
-  manifest.name = json.at("name");
-  manifest.architecture.gpt.num_text_tokens = json.at("architecture").at("gpt").at("num_text_tokens");
-  manifest.max_prompt_tokens = json.at("limits").at("max_prompt_tokens");
-  for (const auto& [role, entry] : json.at("files").items()) {
-    manifest.files[role] = {nano_directory() / entry.at("path").get<std::string>(), entry.at("sha256"), entry.at("bytes")};
-  }
-  return manifest;
-}
+inline engine::Manifest nano_manifest() { return engine::read_manifest(nano_directory()); }
 
 inline const FrontEnd& nano_front_end() {
   static const std::unique_ptr<FrontEnd> front_end = load_phones_front_end(nano_manifest());

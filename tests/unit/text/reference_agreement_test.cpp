@@ -1,8 +1,10 @@
 // Symbols against those of the code the bundled voice was trained with.
 
-#include <gtest/gtest.h>
-
 #include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include <gtest/gtest.h>
 
 #include "nano_voice.h"
 
