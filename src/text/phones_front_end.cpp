@@ -168,8 +168,11 @@ std::vector<PhonesFrontEnd::Sentence> PhonesFrontEnd::group(const Analysis& anal
   const std::vector<SpokenChar>& spoken = analysis.spoken;
   const std::vector<Piece>& pieces = analysis.pieces;
   // An atom is a word with the marks behind it; words that share a number are one atom. Marks before the first word are never heard.
+  struct End {
+    std::size_t piece, character;
+  };
   std::vector<Atom> atoms;
-  std::vector<Sentence> ends;  // of each atom; only the ends are set
+  std::vector<End> ends;  // of each atom, exclusive
   std::uint32_t cost = 0;
   for (std::size_t p = 0; p < pieces.size(); ++p) {
     if (!pieces[p].mark) cost += static_cast<std::uint32_t>(pieces[p].symbols) + 1;  // a separator or mark follows
@@ -189,7 +192,7 @@ std::vector<PhonesFrontEnd::Sentence> PhonesFrontEnd::group(const Analysis& anal
       }
     }
     atoms.push_back({cost, after});
-    ends.push_back({0, p + 1, 0, cut});
+    ends.push_back({p + 1, cut});
     cost = 0;
   }
   std::vector<std::size_t> groups{atoms.size()};
@@ -197,10 +200,10 @@ std::vector<PhonesFrontEnd::Sentence> PhonesFrontEnd::group(const Analysis& anal
   std::vector<Sentence> sentences;
   std::size_t piece = 0, begin = 0;
   for (const std::size_t end : groups) {
-    const Sentence& last = ends[end - 1];
-    sentences.push_back({piece, last.end_piece, begin, last.end});
-    piece = last.end_piece;
-    begin = last.end;
+    const End& last = ends[end - 1];
+    sentences.push_back({piece, last.piece, begin, last.character});
+    piece = last.piece;
+    begin = last.character;
   }
   return sentences;
 }

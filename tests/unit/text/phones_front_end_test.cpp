@@ -1,5 +1,7 @@
 #include "phones_front_end.h"
 
+#include <chrono>
+#include <cstdio>
 #include <random>
 #include <set>
 #include <thread>
@@ -210,7 +212,11 @@ TEST(PhonesFrontEnd, RefusesPartsThatDoNotFit) {
 }
 
 TEST(LoadFrontEnd, OpensTheBundledVoice) {
-  const auto front_end = load_front_end(nano_manifest());
+  const engine::Manifest manifest = nano_manifest();
+  const auto start = std::chrono::steady_clock::now();
+  const auto front_end = load_front_end(manifest);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  std::printf("front end opened in %.1f ms\n", took.count());
   const auto result = front_end->prepare("你好", {});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->utterances.size(), 1U);
