@@ -76,7 +76,7 @@ class Syllables:
         key = (0 if initial is None else INITIALS.index(initial) + 1, UNSPOKEN if final is None else FINALS.index(final), tone)
         if key not in self.ids:
             self.ids[key] = len(self.ids)
-            self.rows += bytes((*key, 0))
+            self.rows += bytes(key)
         return self.ids[key]
 
 

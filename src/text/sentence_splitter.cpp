@@ -14,9 +14,9 @@ constexpr std::u32string_view kOpening = U"“‘（([【「『《〈{«";
 
 // Lower case, without the last dot, sorted. None of them ends a sentence that goes on.
 constexpr std::u32string_view kAbbreviations[] = {
-    U"approx", U"capt", U"cf",  U"col", U"dept", U"dr",  U"e.g",    U"eg", U"est", U"fig", U"gen", U"gov",
-    U"hon",    U"i.e",  U"ie",  U"jr",  U"lt",   U"maj", U"messrs", U"mr", U"mrs", U"ms",  U"mt",  U"no",
-    U"pp",     U"prof", U"rep", U"rev", U"sen",  U"sgt", U"sr",     U"st", U"vol", U"vs",
+    U"approx", U"capt", U"cf",   U"col", U"dept", U"dr",  U"e.g", U"eg",     U"est", U"fig", U"gen",
+    U"gov",    U"hon",  U"i.e",  U"ie",  U"jr",   U"lt",  U"maj", U"messrs", U"mr",  U"mrs", U"ms",
+    U"mt",     U"pp",   U"prof", U"rep", U"rev",  U"sen", U"sgt", U"sr",     U"st",  U"vol", U"vs",
 };
 static_assert(std::ranges::is_sorted(kAbbreviations));
 constexpr std::size_t kLongestAbbreviation = 6;
@@ -36,7 +36,9 @@ bool is_closing(Text text, std::size_t at) {
   const char32_t c = char_at(text, at);
   const char32_t next = char_at(text, at + 1);
   if (c == U'"' || c == U'\'') {  // the same sign opens and closes
-    return at > 0 && !is_space(char_before(text, at)) && !is_alphanumeric(next) && !is_han(next);
+    const char32_t previous = char_before(text, at);
+    if (previous == U'.' || contains(kStops, previous)) return true;
+    return previous != 0 && !is_space(previous) && !is_alphanumeric(next) && !is_han(next);
   }
   return contains(kClosing, c) && !(c == U'’' && is_latin(next));
 }

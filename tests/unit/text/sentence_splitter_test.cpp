@@ -29,6 +29,7 @@ TEST(SplitSentences, CutsAtLineEnds) { EXPECT_EQ(split("苹果\n牛奶\r\n\n面�
 
 TEST(SplitSentences, ClosingQuotesStayWithTheirSentence) {
   EXPECT_EQ(split("“走吧！”他说。（好。）再见。"), (Strings{"“走吧！”", "他说。", "（好。）", "再见。"}));
+  EXPECT_EQ(split("他说\"好。\"然后走了。"), (Strings{"他说\"好。\"", "然后走了。"}));
   EXPECT_EQ(split("He said \"go.\" Then he left."), (Strings{"He said \"go.\"", "Then he left."}));
 }
 
