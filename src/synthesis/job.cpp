@@ -221,12 +221,13 @@ void Job::retire(std::uint32_t index) {
   --in_flight_;
 }
 
-// An empty refinement leaves the sentence as it was.
+// A refinement that left nothing to say leaves the sentence as it was.
 void Job::refined(std::uint32_t index, const std::vector<std::int32_t>& tokens) {
-  if (!tokens.empty()) {
-    auto prepared = parts_.front_end.prepare_refined(tokens, text_options());
-    if (!prepared.ok()) return fail(std::move(prepared).error());
+  auto prepared = parts_.front_end.prepare_refined(tokens, text_options());
+  if (prepared.ok() && !tokens.empty()) {
     sentences_[index].prepared.tokens = std::move(prepared->tokens);
+  } else {
+    spdlog::warn("request {}: a refinement left nothing to say and was put aside", request_.request_id);
   }
   submit(index);
 }

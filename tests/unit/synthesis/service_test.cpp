@@ -275,7 +275,7 @@ TEST_F(ServiceTest, AClientThatLeavesCancelsItsUtterancesAtOnce) {
   EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
   synthesis.reset();
   EXPECT_TRUE(engine_.utterance(0).cancelled) << "on the thread that let go";
-  EXPECT_TRUE(engine_.utterance(1).cancelled);
+  wait_cancelled(1);  // its submission may just be returning on a worker
   EXPECT_EQ(service_->running(), 1U) << "until the engine's final calls";
   engine_.pcm(0, tone(100));
   engine_.fail(0, {ErrorCode::kCancelled, "cancelled", {}, {}});

