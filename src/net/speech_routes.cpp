@@ -53,14 +53,14 @@ Awaitable<NextPacket> next_packet(Connection& connection, resume::StreamLog& log
 
 class Speech {
  public:
-  Speech(const ServerParts& parts, Exchange& exchange, SpeechCall& call) : parts_(parts), exchange_(exchange), call_(call) {}
+  Speech(Exchange& exchange, SpeechCall& call) : exchange_(exchange), call_(call) {}
 
   Awaitable<void> deliver(Synthesis& synthesis, Delivery delivery) {
     auto& log = synthesis.log();
     exchange_.connection.limit_waits(call_.timeout + exchange_.options().deadline_grace);
     auto first = co_await next_packet(exchange_.connection, log, 1);
     switch (first.kind) {
-      case NextPacket::Kind::kGone: left("before_first_packet"); co_return;
+      case NextPacket::Kind::kGone: left(); co_return;
       case NextPacket::Kind::kFailed: co_await exchange_.reply_error(first.error); co_return;
       case NextPacket::Kind::kEnd: {
         const Error silent{.code = ErrorCode::kInternal, .message = "the synthesis ended without audio", .param = {}, .retry_after = {}};
@@ -80,7 +80,7 @@ class Speech {
   Awaitable<void> deliver_whole(Synthesis& synthesis, const resume::Packet& packet) {
     co_await exchange_.reply(200, audio::content_type(call_.request.format.container), as_text(packet.bytes),
                              audio_headers(call_, synthesis.seed()));
-    if (exchange_.status == 499) left("streaming");
+    if (exchange_.status == 499) left();
   }
 
   Awaitable<void> deliver_stream(Synthesis& synthesis, std::shared_ptr<const resume::Packet> packet) {
@@ -95,7 +95,7 @@ class Speech {
       const bool sent =
           seq == 1 ? co_await exchange_.begin_stream(type, std::move(headers), bytes) : co_await connection.write_stream(bytes);
       if (!sent) {
-        left("streaming");
+        left();
         co_return;
       }
       log.acknowledge(seq);
@@ -107,7 +107,7 @@ class Speech {
       if (next.kind == NextPacket::Kind::kEnd) {
         co_await finish(synthesis);
       } else if (next.kind == NextPacket::Kind::kGone) {
-        left("streaming");
+        left();
       } else {
         co_await break_off(next.error);
       }
@@ -121,7 +121,7 @@ class Speech {
       const auto event = api::sse_audio_done(call_.characters, synthesis.report().steps);
       co_await connection.write_stream(as_bytes(event));
     }
-    if (!co_await connection.end_stream()) left("streaming");
+    if (!co_await connection.end_stream()) left();
   }
 
   // The status line has gone out. Without the final chunk the client sees that the audio is cut short.
@@ -135,38 +135,23 @@ class Speech {
     exchange_.connection.wire().close();
   }
 
-  void left(std::string_view stage) {
-    exchange_.status = 499;
-    parts_.metrics.cancelled(stage);
-  }
+  void left() { exchange_.status = 499; }
 
-  const ServerParts& parts_;
   Exchange& exchange_;
   SpeechCall& call_;
 };
 
-std::string_view rejection(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kQueueFull: return "queue_full";
-    case ErrorCode::kUnavailable: return "not_ready";
-    case ErrorCode::kTooLarge: return "too_large";
-    default: return "invalid";
-  }
-}
-
 Awaitable<void> speak(const ServerParts& parts, Exchange& exchange, bool openai, Delivery delivery) {
-  const auto refuse = [&](const Error& error) {
-    parts.metrics.rejected(rejection(error.code));
-    return exchange.reply_error(error);
-  };
   if (parts.readiness.draining()) {
     const Error draining{.code = ErrorCode::kUnavailable, .message = "the server is shutting down", .param = {}, .retry_after = {}};
-    co_await refuse(draining);
+    parts.metrics.rejected("draining");
+    co_await exchange.reply_error(draining);
     co_return;
   }
   auto parsed = openai ? parts.api.parse_openai(exchange.request.body) : parts.api.parse_native(exchange.request.body);
   if (!parsed) {
-    co_await refuse(parsed.error());
+    parts.metrics.rejected(parsed.error().code == ErrorCode::kTooLarge ? "too_large" : "invalid");
+    co_await exchange.reply_error(parsed.error());
     co_return;
   }
   auto& call = *parsed;
@@ -175,11 +160,11 @@ Awaitable<void> speak(const ServerParts& parts, Exchange& exchange, bool openai,
   call.request.deadline = parts.clock.now() + call.timeout;
   auto started = parts.start(call.request);
   if (!started) {
-    co_await refuse(started.error());
+    co_await exchange.reply_error(started.error());  // the service has counted it
     co_return;
   }
   const auto synthesis = std::move(*started);  // its end, however this ends, cancels what still runs
-  Speech speech(parts, exchange, call);
+  Speech speech(exchange, call);
   co_await speech.deliver(*synthesis, delivery);
 }
 
