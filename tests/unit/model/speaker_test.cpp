@@ -36,8 +36,7 @@ std::string reference_string(std::uint16_t rows, std::uint16_t frames, std::size
   append(packed, rows);
   append(packed, frames);
   for (std::size_t i = 0; i < codes; ++i) append(content, code);
-  const std::vector<std::uint8_t> stream = store_lzma2(content);
-  packed.insert(packed.end(), stream.begin(), stream.end());
+  for (const std::uint8_t byte : store_lzma2(content)) packed.push_back(byte);
   return encode_base16384(packed);
 }
 
