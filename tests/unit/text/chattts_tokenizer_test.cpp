@@ -114,9 +114,8 @@ TEST(ChatttsTokenizer, CapitalIWithDotIsTwoCharactersWhenAccentsStay) {
 }
 
 TEST(ChatttsTokenizer, LongestPieceWinsAndAFailureTakesTheWholeWord) {
-  const Small small({"un", "una", "##able", "##ff", "##affable"});
+  const Small small({"un", "una", "##able", "##affable"});
   EXPECT_EQ(small.round_trip("unable"), "[UNK]") << "greedy: una leaves ble";
-  EXPECT_EQ(small.round_trip("unaffable"), "[UNK]");
   EXPECT_EQ(small.round_trip("unaable unable"), "unaable [UNK]");
 }
 
