@@ -11,11 +11,6 @@ constexpr std::size_t kDigitByDigitFrom = 7;  // phone numbers and the like
 constexpr std::size_t kMaxNumberDigits = 15;  // of a number that is spoken as one unbreakable piece
 constexpr std::u32string_view kMeasures = U"个份只张本件条天位名周岁小分秒块元人种倍台部家杯瓶辆套千公米斤吨年次间把座颗对双万亿点";
 
-// [begin, end) in units.
-struct Digits {
-  std::size_t begin = 0, end = 0;
-};
-
 struct Number {
   std::size_t begin = 0, end = 0;         // with sign and percent sign
   char32_t sign = 0;                      // '-', '+' or none
