@@ -40,6 +40,7 @@ class SchedulerTest : public ::testing::Test {
     EXPECT_EQ(control_->slots_in_use, 0U);
   }
 
+  test::Gate gate_;
   std::shared_ptr<test::FakeEngineControl> control_ = std::make_shared<test::FakeEngineControl>();
   SteadyClock clock_;
   observability::Metrics metrics_;
@@ -82,12 +83,11 @@ TEST_F(SchedulerTest, ABatchWindowEndsByItself) {
 }
 
 TEST_F(SchedulerTest, LoadQueueBoundAndCancelWhileTheEngineIsBusy) {
-  test::Gate gate;
-  control_->before_step = [&](std::uint64_t) { gate.pass(); };
+  control_->before_step = [&](std::uint64_t) { gate_.pass(); };
   start({.max_batch = 1, .max_queue = 2, .batch_window = milliseconds(0)});
   const auto running = std::make_shared<RecordingSink>();
   const auto running_id = scheduler_->submit(request_of(500), running);
-  gate.wait_until_reached();
+  gate_.wait_until_reached();
   const auto waiting = std::make_shared<RecordingSink>();
   ASSERT_TRUE(scheduler_->submit(request_of(3), waiting).ok());
   ASSERT_TRUE(scheduler_->submit(request_of(3), std::make_shared<RecordingSink>()).ok());
@@ -97,7 +97,7 @@ TEST_F(SchedulerTest, LoadQueueBoundAndCancelWhileTheEngineIsBusy) {
   EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
   EXPECT_GT(refused.error().retry_after.count(), 0);
   scheduler_->cancel(*running_id);
-  gate.open();
+  gate_.open();
   running->wait();
   EXPECT_EQ(running->error()->code, ErrorCode::kCancelled);
   EXPECT_TRUE(running->pcm().empty());
@@ -130,19 +130,18 @@ TEST_F(SchedulerTest, DestructionGivesEveryAcceptedUtteranceItsFinalCall) {
 }
 
 TEST_F(SchedulerTest, AHungEngineIsNotReady) {
-  test::Gate gate;
   test::ManualClock clock;
-  control_->before_step = [&](std::uint64_t) { gate.pass(); };
+  control_->before_step = [&](std::uint64_t) { gate_.pass(); };
   Scheduler scheduler(std::make_unique<test::FakeEngine>(test::FakeEngineOptions{}, control_), {.batch_window = milliseconds(0)}, clock,
                       metrics_);
   const auto sink = std::make_shared<RecordingSink>();
   ASSERT_TRUE(scheduler.submit(request_of(3), sink).ok());
-  gate.wait_until_reached();
+  gate_.wait_until_reached();
   EXPECT_TRUE(scheduler.health().ready);
   clock.advance(std::chrono::seconds(11));
   EXPECT_FALSE(scheduler.health().ready);
   EXPECT_THAT(scheduler.health().detail, HasSubstr("no progress"));
-  gate.open();
+  gate_.open();
   sink->wait();
 }
 
