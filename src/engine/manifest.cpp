@@ -281,13 +281,14 @@ void check_roles(const Manifest& manifest, Problems& problems) {
 std::string read_text_file(const fs::path& path, Problems& problems) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  std::ifstream stream(path, std::ios::binary);
-  if (error || !stream) {
-    problems.emplace_back("cannot be read");
+  if (!error && size > kMaxManifestBytes) {
+    problems.push_back("is larger than " + std::to_string(kMaxManifestBytes) + " bytes");
     return {};
   }
-  if (size > kMaxManifestBytes) {
-    problems.push_back("is larger than " + std::to_string(kMaxManifestBytes) + " bytes");
+  std::ifstream stream;
+  if (!error) stream.open(path, std::ios::binary);
+  if (!stream.is_open()) {
+    problems.emplace_back("cannot be read");
     return {};
   }
   std::string text(static_cast<std::size_t>(size), '\0');

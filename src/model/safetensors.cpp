@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -77,7 +78,7 @@ std::string in_quotes(std::string_view name) {
 [[noreturn]] void fail(const std::filesystem::path& path, std::string problem) { fail(path, std::vector<std::string>{std::move(problem)}); }
 
 std::span<const std::byte> map_file(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not hold us up, it is refused below
   if (fd < 0) fail(path, std::string("cannot open: ") + std::strerror(errno));
   struct stat status{};
   const bool usable = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= static_cast<off_t>(kLengthBytes);

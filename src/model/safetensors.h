@@ -26,7 +26,8 @@ struct TensorView {
   std::span<const std::byte> bytes;  // not aligned; lives as long as the file object
 };
 
-// Immutable after construction; thread-safe. Keeps the file mapped. Tensors never overlap and never leave the file; gaps are allowed.
+// Immutable after construction; thread-safe. Keeps the file mapped, so the file must not shrink meanwhile. Tensors never overlap
+// and never leave the file; gaps are allowed.
 class SafetensorsFile {
  public:
   // Blocks. Throws std::runtime_error naming the file and listing every tensor whose entry is wrong.
