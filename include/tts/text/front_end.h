@@ -21,18 +21,18 @@ struct SourceRange {
 };
 
 struct TextOptions {
-  bool has_speaker = true;       // whether a speaker vector will be given with the prompt
-  std::string language{};        // "", "zh" or "en"; empty = detect
-  std::string style_prompt{};    // chattts only: markup before the text, e.g. "[speed_5]"; empty = the model's default
-  bool normalize = true;         // spoken forms for numbers and the like
-  bool split = true;             // cut into sentences; false = one utterance
+  bool has_speaker = true;     // whether a speaker vector will be given with the prompt
+  std::string language{};      // "", "zh" or "en"; empty = detect
+  std::string style_prompt{};  // chattts only: markup before the text, e.g. "[speed_5]"; empty = the model's default
+  bool normalize = true;       // spoken forms for numbers and the like
+  bool split = true;           // cut into sentences; false = one utterance
 };
 
 // One sentence ready for submission. Ranges of consecutive utterances are ordered and do not overlap.
 struct PreparedUtterance {
   std::vector<std::int32_t> tokens;  // complete prompt; control tokens were assigned by id, never parsed from user text
   SourceRange source;
-  std::string spoken;                // what will be said, as text
+  std::string spoken;  // what will be said, as text
 };
 
 struct PreparedText {
@@ -51,7 +51,8 @@ class FrontEnd {
   // Ids that engine::UtterancePrompt needs.
   virtual std::int32_t speaker_token() const noexcept = 0;
 
-  // Refine pass (chattts models): kUnsupported for front ends without one.
+  // Refine pass (chattts models): kUnsupported for front ends without one. `text` is PreparedUtterance::spoken and is not normalised again.
+  // prepare_refined leaves `source` empty; kEngineFailure when the model left nothing to say.
   virtual bool has_refine() const noexcept = 0;
   virtual Result<std::vector<std::int32_t>> prepare_refine(std::string_view text, std::string_view prompt) const = 0;
   virtual std::int32_t refine_end_token() const noexcept = 0;
