@@ -17,6 +17,9 @@ namespace {
 
 using engine::UtteranceId;
 
+constexpr std::uint32_t kFirstAttempt = 1;
+constexpr std::uint32_t kSecondAttempt = 2;
+
 // The more useful of two refusals for the client: a queue that empties beats an engine that is gone, the sooner the better.
 Error better(std::optional<Error> a, Error b) {
   if (!a) return b;
@@ -40,6 +43,7 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
   void set_paused(UtteranceId id, bool paused) noexcept;
   engine::EngineLoad load() const;
   engine::EngineHealth health() const;
+  void close();  // returns when no retry is under way, and none begins later: the engines may then go
 
  private:
   class Relay;
@@ -57,7 +61,8 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
                              const std::shared_ptr<engine::UtteranceSink>& relay, std::optional<std::size_t> avoid);
   void note_trial(UtteranceId pool_id, std::size_t engine);
   void settle(UtteranceId pool_id, std::uint32_t attempt, UtteranceId id);
-  std::optional<std::size_t> begin_retry(UtteranceId pool_id, std::uint32_t attempt);
+  bool retry(UtteranceId pool_id, const engine::UtteranceRequest& request, const std::shared_ptr<engine::UtteranceSink>& relay);
+  std::optional<std::size_t> begin_attempt(UtteranceId pool_id, std::uint32_t attempt);
   void forget(UtteranceId pool_id);
 
   const std::vector<engine::UtteranceEngine*> engines_;
@@ -66,6 +71,8 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
   std::mutex mutex_;
   std::unordered_map<UtteranceId, Place> places_;
   UtteranceId last_id_ = 0;
+  std::mutex retrying_;  // taken before mutex_; held over a whole retry
+  bool closed_ = false;  // guarded by retrying_
 };
 
 // Stands between an engine and the utterance's own sink. Its calls come from one engine's thread at a time: the second attempt is
@@ -88,19 +95,12 @@ class EnginePool::Impl::Relay final : public engine::UtteranceSink, public std::
   }
 
   void on_error(const Error& error) override {
-    if (error.code == ErrorCode::kEngineFailure && !started_ && !retried_) {
-      retried_ = true;
-      if (const auto failed = pool_->begin_retry(pool_id_, kSecondAttempt)) {
-        spdlog::warn("request {}: submitted once more after an engine failure before its first sample", request_.request_id);
-        if (!pool_->place(pool_id_, kSecondAttempt, request_, shared_from_this(), failed)) return;
-      }
+    if (error.code == ErrorCode::kEngineFailure && !started_ && !std::exchange(retried_, true)) {
+      if (pool_->retry(pool_id_, request_, shared_from_this())) return;
     }
     pool_->forget(pool_id_);
     std::exchange(sink_, nullptr)->on_error(error);
   }
-
-  static constexpr std::uint32_t kFirstAttempt = 1;
-  static constexpr std::uint32_t kSecondAttempt = 2;
 
  private:
   const std::shared_ptr<Impl> pool_;
@@ -117,10 +117,10 @@ Result<UtteranceId> EnginePool::Impl::submit(engine::UtteranceRequest request, s
   {
     const std::lock_guard lock(mutex_);
     pool_id = ++last_id_;
-    places_[pool_id].attempt = Relay::kFirstAttempt;
+    places_[pool_id].attempt = kFirstAttempt;
   }
   const auto relay = std::make_shared<Relay>(shared_from_this(), pool_id, std::move(request), std::move(sink));
-  if (auto refused = place(pool_id, Relay::kFirstAttempt, relay->request(), relay, std::nullopt)) {
+  if (auto refused = place(pool_id, kFirstAttempt, relay->request(), relay, std::nullopt)) {
     forget(pool_id);
     return *std::move(refused);
   }
@@ -170,14 +170,30 @@ void EnginePool::Impl::settle(UtteranceId pool_id, std::uint32_t attempt, Uttera
   if (place.cancelled) engines_[place.engine]->cancel(id);
 }
 
-// The engine that failed; nullopt when nobody wants the utterance any more.
-std::optional<std::size_t> EnginePool::Impl::begin_retry(UtteranceId pool_id, std::uint32_t attempt) {
+// False when the failure stands: no engine takes the utterance, or nobody wants it any more.
+bool EnginePool::Impl::retry(UtteranceId pool_id, const engine::UtteranceRequest& request,
+                             const std::shared_ptr<engine::UtteranceSink>& relay) {
+  const std::lock_guard lock(retrying_);
+  if (closed_) return false;
+  const auto failed = begin_attempt(pool_id, kSecondAttempt);
+  if (!failed || place(pool_id, kSecondAttempt, request, relay, failed)) return false;
+  spdlog::warn("request {}: submitted once more after an engine failure before its first sample", request.request_id);
+  return true;
+}
+
+// The engine of the attempt before; nullopt when the utterance was cancelled.
+std::optional<std::size_t> EnginePool::Impl::begin_attempt(UtteranceId pool_id, std::uint32_t attempt) {
   const std::lock_guard lock(mutex_);
   const auto found = places_.find(pool_id);
   if (found == places_.end() || found->second.cancelled) return std::nullopt;
   found->second.attempt = attempt;
   found->second.id = 0;
   return found->second.engine;
+}
+
+void EnginePool::Impl::close() {
+  const std::lock_guard lock(retrying_);
+  closed_ = true;
 }
 
 void EnginePool::Impl::forget(UtteranceId pool_id) {
@@ -228,7 +244,7 @@ engine::EngineHealth EnginePool::Impl::health() const {
 }
 
 EnginePool::EnginePool(std::vector<engine::UtteranceEngine*> engines) : impl_(std::make_shared<Impl>(std::move(engines))) {}
-EnginePool::~EnginePool() = default;
+EnginePool::~EnginePool() { impl_->close(); }
 
 Result<UtteranceId> EnginePool::submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) {
   return impl_->submit(std::move(request), std::move(sink));

@@ -8,8 +8,9 @@
 
 namespace tts::dispatch {
 
-// Engines are not owned and must outlive the pool. Least (queued + active) / max_active wins, ties go to the first. An
-// utterance that fails with kEngineFailure before its first sample is submitted once more, to another engine if there is one.
+// Engines are not owned and must outlive the pool; none is called after the pool's end. Least (queued + active) / max_active
+// wins, ties go to the first. An utterance that fails with kEngineFailure before its first sample is submitted once more, to another
+// engine if there is one.
 class EnginePool final : public engine::UtteranceEngine {
  public:
   explicit EnginePool(std::vector<engine::UtteranceEngine*> engines);

@@ -203,6 +203,15 @@ TEST_F(EnginePoolTest, FinalCallsAfterThePoolsEndAreSafe) {
   EXPECT_TRUE(sink_->summary().has_value());
 }
 
+TEST_F(EnginePoolTest, NothingIsRetriedAfterThePoolsEnd) {
+  auto pool = std::make_unique<EnginePool>(std::vector<engine::UtteranceEngine*>{&a_, &b_});
+  ASSERT_TRUE(pool->submit({}, sink_).ok());
+  pool.reset();
+  a_.fail(0, kFailure);
+  EXPECT_EQ(sink_->error()->code, ErrorCode::kEngineFailure);
+  EXPECT_EQ(b_.submitted(), 0U);
+}
+
 // An engine whose thread ends every utterance at once, often before submit() has returned its id.
 class EagerEngine final : public engine::UtteranceEngine {
  public:
