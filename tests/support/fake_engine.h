@@ -154,7 +154,7 @@ class FakeEngine final : public engine::StepEngine {
     require(!work.empty() && work.size() == outcomes.size(), "step: sizes of work and outcomes");
     std::uint64_t rows = 0;
     for (std::size_t i = 0; i < work.size(); ++i) {
-      const Slot& slot = at(work[i].slot, "step");
+      const Slot& slot = at(work[i].slot);
       rows += std::max(1U, work[i].prefill_tokens);
       require(!slot.poisoned, "step: poisoned slot");
       require(!slot.ended, "step: the utterance has ended");
@@ -166,7 +166,7 @@ class FakeEngine final : public engine::StepEngine {
     require(rows <= options_.info.max_rows_per_step, "step: too many rows");
     run_hook(control_->before_step, ++control_->step_calls, work);
     control_->rows_stepped += rows;
-    for (std::size_t i = 0; i < work.size(); ++i) outcomes[i] = advance(at(work[i].slot, "step"), work[i].prefill_tokens);
+    for (std::size_t i = 0; i < work.size(); ++i) outcomes[i] = advance(at(work[i].slot), work[i].prefill_tokens);
   }
 
   std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept override {
@@ -177,7 +177,7 @@ class FakeEngine final : public engine::StepEngine {
     check_thread();
     require(!work.empty(), "decode: no work");
     for (std::size_t i = 0; i < work.size(); ++i) {
-      const Slot& slot = at(work[i].slot, "decode");
+      const Slot& slot = at(work[i].slot);
       require(!slot.poisoned, "decode: poisoned slot");
       require(!slot.text, "decode: text stage");
       require(!slot.flushed, "decode: after the last one");
@@ -186,7 +186,7 @@ class FakeEngine final : public engine::StepEngine {
       for (std::size_t j = 0; j < i; ++j) require(!(work[j].slot == work[i].slot), "decode: a slot twice");
     }
     run_hook(control_->before_decode, ++control_->decode_calls, std::span<const engine::DecodeWork>(work));
-    for (auto& item : work) emit(at(item.slot, "decode"), item);
+    for (auto& item : work) emit(at(item.slot), item);
   }
 
   void release(engine::SlotId id) noexcept override {
@@ -215,12 +215,12 @@ class FakeEngine final : public engine::StepEngine {
     return slot.in_use && slot.generation == id.generation ? &slot : nullptr;
   }
 
-  Slot& at(engine::SlotId id, const char* call) {
-    require(find(id) != nullptr, std::string(call) + ": dead slot");
+  Slot& at(engine::SlotId id) {
+    require(find(id) != nullptr, "dead slot");
     return slots_[id.index];
   }
 
-  void require(bool kept, const std::string& rule) const {
+  void require(bool kept, const char* rule) const {
     if (kept) return;
     control_->note_breach(rule);
     throw std::logic_error(rule);
@@ -238,7 +238,7 @@ class FakeEngine final : public engine::StepEngine {
     try {
       hook(call);
     } catch (...) {
-      for (const auto& item : work) at(item.slot, "failure").poisoned = true;
+      for (const auto& item : work) at(item.slot).poisoned = true;
       throw;
     }
   }
