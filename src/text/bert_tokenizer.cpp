@@ -163,6 +163,7 @@ struct BertTokenizer::Reader {
     json.must_be({"normalizer", "type"}, "BertNormalizer");
     json.must_be({"pre_tokenizer", "type"}, "BertPreTokenizer");
     json.must_be({"decoder", "type"}, "WordPiece");
+    json.must_be({"decoder", "prefix"}, kContinues);
     json.flag({"normalizer", "clean_text"}, self.clean_text_);
     json.flag({"normalizer", "handle_chinese_chars"}, self.chinese_);
     json.flag({"normalizer", "lowercase"}, self.lowercase_);
