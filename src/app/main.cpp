@@ -38,6 +38,7 @@ struct CommandLine {
   std::string config_file;
   std::map<std::string, std::string> flags;
   SayArguments say;
+  bool print_defaults = false, print_table = false;
 };
 
 // serve is the default role: `chattts-server --port 80` means `chattts-server serve --port 80`.
@@ -95,6 +96,8 @@ int run(int argc, char** argv) {
   add_common(*serve, line, {});
   add_say(*say, line);
   add_common(*say, line, kSaySections);
+  check->add_flag("--defaults", line.print_defaults, "print a configuration file with every default instead");
+  check->add_flag("--table", line.print_table, "print all settings as a Markdown table instead");
   add_common(*check, line, {});
   try {
     app.parse(with_role(argc, argv));
@@ -102,6 +105,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
+  if (line.print_defaults || line.print_table) {
+    std::cout << (line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
+    return 0;
+  }
   auto loaded = load(line);
   if (check->parsed()) {
     std::cout << tts::config::describe(loaded) << '\n';

@@ -248,7 +248,7 @@ std::string range_text(const Setting& setting) {
 }
 
 Result<json> parse_text(const Setting& setting, std::string_view text) {
-  const std::string got = "'" + std::string(text) + "'";
+  const std::string got = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
   switch (setting.kind) {
     case SettingKind::kText: return json(text);
     case SettingKind::kInteger:

@@ -38,9 +38,12 @@ std::vector<Route> document_routes(const ServerParts& parts) {
 }
 
 std::vector<Route> admin_routes(const ServerParts& parts) {
-  return {document("/livez", kJson, [] { return std::string_view(R"({"live":true})"); }),  // an I/O thread answering is the proof
-          {"GET", "/readyz", [&parts](Exchange& exchange) { return ready(parts, exchange); }},
-          {"GET", "/metrics", [&parts](Exchange& exchange) { return metrics(parts, exchange); }}};
+  std::vector<Route> routes{
+      document("/livez", kJson, [] { return std::string_view(R"({"live":true})"); }),  // an I/O thread answering is the proof
+      {"GET", "/readyz", [&parts](Exchange& exchange) { return ready(parts, exchange); }},
+      {"GET", "/metrics", [&parts](Exchange& exchange) { return metrics(parts, exchange); }}};
+  for (auto& route : routes) route.probe = true;
+  return routes;
 }
 
 }  // namespace tts::net

@@ -133,8 +133,9 @@ Awaitable<void> Router::answer(Connection& connection, Request request) const {
   }
   const std::chrono::duration<double> took = clock_.now() - started;
   metrics_.request_finished(label, exchange.status, took);
-  spdlog::info("{} {} {} {} {} bytes {:.0f} ms", request.request_id, chosen != nullptr ? chosen->method : "-", label, exchange.status,
-               connection.body_bytes_sent(), took.count() * 1000);
+  const auto level = chosen != nullptr && chosen->probe ? spdlog::level::debug : spdlog::level::info;
+  spdlog::log(level, "{} {} {} {} {} bytes {:.0f} ms", request.request_id, chosen != nullptr ? chosen->method : "-", label, exchange.status,
+              connection.body_bytes_sent(), took.count() * 1000);
 }
 
 Awaitable<void> Router::answer_unrouted(Exchange& exchange, const std::string& allowed) const {

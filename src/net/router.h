@@ -42,6 +42,7 @@ class Exchange {
 struct Route {
   std::string_view method, path;
   std::function<Awaitable<void>(Exchange&)> handler;
+  bool probe = false;  // asked for every few seconds by machines: logged at debug level
 };
 
 class Router {

@@ -70,17 +70,25 @@ class Speech {
       case NextPacket::Kind::kPacket: break;
     }
     if (delivery == Delivery::kWhole) {
-      co_await deliver_whole(synthesis, *first.packet);
+      co_await deliver_whole(synthesis, std::move(first.packet));
     } else {
       co_await deliver_stream(synthesis, std::move(first.packet));
     }
   }
 
  private:
-  Awaitable<void> deliver_whole(Synthesis& synthesis, const resume::Packet& packet) {
-    co_await exchange_.reply(200, audio::content_type(call_.request.format.container), as_text(packet.bytes),
-                             audio_headers(call_, synthesis.seed()));
-    if (exchange_.status == 499) left();
+  // The reply waits for the end behind the one packet: letting go any earlier would count as the client's leaving.
+  Awaitable<void> deliver_whole(Synthesis& synthesis, std::shared_ptr<const resume::Packet> packet) {
+    const auto end = co_await next_packet(exchange_.connection, synthesis.log(), 2);
+    if (end.kind == NextPacket::Kind::kGone) {
+      left();
+    } else if (end.kind == NextPacket::Kind::kFailed) {
+      co_await exchange_.reply_error(end.error);
+    } else {
+      assert(end.kind == NextPacket::Kind::kEnd);
+      co_await exchange_.reply(200, audio::content_type(call_.request.format.container), as_text(packet->bytes),
+                               audio_headers(call_, synthesis.seed()));
+    }
   }
 
   Awaitable<void> deliver_stream(Synthesis& synthesis, std::shared_ptr<const resume::Packet> packet) {

@@ -49,6 +49,15 @@ TEST_F(ServerTest, WholeReplyHasALength) {
   EXPECT_EQ(client.read_reply().status, 200) << "the connection is kept";
 }
 
+TEST_F(ServerTest, WholeReplyWaitsForTheEndOfTheLog) {
+  start();
+  auto [client, voice] = ask("/synthesize");
+  ASSERT_TRUE(voice);
+  voice->say("RIFFdata");
+  voice->log.fail(error(ErrorCode::kDeadlineExceeded, "late"));
+  EXPECT_EQ(client->read_reply().status, 504) << "a whole reply can still say that it failed";
+}
+
 TEST_F(ServerTest, LargeWholeReplyArrivesComplete) {
   start();
   auto [client, voice] = ask("/synthesize");
