@@ -1,0 +1,90 @@
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tts/model/model.h"
+
+namespace tts::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+engine::Manifest nano() { return engine::read_manifest(std::filesystem::path(TTS_SOURCE_DIR) / "models/nano"); }
+
+std::string load_error(const engine::Manifest& manifest, const ModelOptions& options) {
+  try {
+    load_model(manifest, options);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(LoadModel, LoadsTheBundledVoice) {
+  const engine::Manifest manifest = nano();
+  ModelOptions options;
+  options.max_slots = 3;
+  options.max_prefill_rows = 10;
+  options.compute_threads = 1;
+  const LoadedModel model = load_model(manifest, options);
+  ASSERT_EQ(model.voices.size(), manifest.voices.size());
+  for (std::size_t i = 0; i < model.voices.size(); ++i) {
+    EXPECT_EQ(model.voices[i].id, manifest.voices[i].id);
+    EXPECT_EQ(model.voices[i].speaker->size(), manifest.architecture.gpt.hidden_size);
+  }
+  const engine::EngineInfo& info = model.engine->info();
+  EXPECT_EQ(info.model, "nano");
+  EXPECT_EQ(info.max_slots, 3U);
+  EXPECT_EQ(info.max_rows_per_step, 13U);
+  EXPECT_EQ(info.max_context, manifest.max_prompt_tokens + manifest.sampling.max_steps);
+}
+
+TEST(LoadModel, TheDefaultContextStaysWithinTheModelsPositions) {
+  engine::Manifest manifest = nano();
+  manifest.max_prompt_tokens = 100000;
+  const LoadedModel model = load_model(manifest, {.max_slots = 1, .compute_threads = 1});
+  EXPECT_EQ(model.engine->info().max_context, manifest.architecture.gpt.max_position_embeddings);
+}
+
+TEST(LoadModel, ListsEverythingWrongAtOnce) {
+  engine::Manifest manifest = nano();
+  manifest.files.at("gpt").sha256.assign(64, '0');
+  manifest.files.at("vocos").sha256.assign(64, '1');
+  manifest.files.at("speakers").sha256.assign(64, '2');
+  ModelOptions options;
+  options.max_slots = 257;
+  options.max_prefill_rows = 0;
+  options.max_context = 2049;
+  EXPECT_THAT(load_error(manifest, options),
+              AllOf(HasSubstr("max_slots is 257"), HasSubstr("max_prefill_rows is 0"), HasSubstr("max_context is 2049"),
+                    HasSubstr("gpt.safetensors"), HasSubstr("vocos.safetensors"), HasSubstr("speakers.safetensors")));
+  options = {.max_slots = 1, .compute_threads = 1, .verify_hashes = false};
+  EXPECT_EQ(load_error(manifest, options), "") << "without verification the hashes do not matter";
+}
+
+TEST(LoadModel, NamesTheTensorThatDoesNotFit) {
+  engine::Manifest manifest = nano();
+  manifest.architecture.gpt.intermediate_size = 700;
+  EXPECT_THAT(load_error(manifest, {}),
+              AllOf(HasSubstr("layers.0.mlp.gate_proj.weight"), HasSubstr("layers.7.mlp.down_proj.weight"), Not(HasSubstr("emb_text"))));
+}
+
+TEST(LoadModel, RefusesSizesTheKernelsCannotTakeBeforeReadingWeights) {
+  engine::Manifest manifest = nano();
+  manifest.architecture.gpt.num_attention_heads = 3;
+  EXPECT_THAT(load_error(manifest, {}), AllOf(HasSubstr("num_attention_heads"), Not(HasSubstr("q_proj"))));
+}
+
+TEST(LoadModel, AMissingRoleIsNamed) {
+  engine::Manifest manifest = nano();
+  manifest.files.erase("embed");
+  EXPECT_THAT(load_error(manifest, {}), HasSubstr("embed"));
+}
+
+}  // namespace
+}  // namespace tts::model
