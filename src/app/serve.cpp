@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <iostream>
 #include <stdexcept>
@@ -90,6 +91,8 @@ int serve(const config::Config& config, const std::filesystem::path& program) {
       asked_to_stop.set_value();
     } else if (auto* server = draining.load()) {
       server->cut();
+    } else {
+      std::_Exit(1);  // still loading, or already closing: there is nobody to disappoint
     }
   });
 

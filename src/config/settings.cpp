@@ -25,7 +25,9 @@ void bind(Setting& setting, Member member) {
   setting.get = [member](const Config& config) -> json {
     const T& value = member(config);
     if constexpr (IsDuration<T>::value) {
-      return value.count();
+      return static_cast<std::uint64_t>(value.count());
+    } else if constexpr (std::is_same_v<T, int>) {
+      return static_cast<std::uint64_t>(value);
     } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
       return value.string();
     } else {

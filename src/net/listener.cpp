@@ -144,7 +144,7 @@ void Listener::cut_all() {
 bool Listener::wait_until_empty(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, most, [this] { return wires_.empty() || cut_; });
-  return wires_.empty();
+  return wires_.empty() && !cut_;
 }
 
 }  // namespace tts::net

@@ -35,7 +35,7 @@ class Listener {
   void finish_all();
   void cut_all();
 
-  // Blocks until no connection is left, cut_all() is called, or the time is over. Returns whether none is left.
+  // Blocks until no connection is left, cut_all() is called, or the time is over. Returns whether all ended by themselves.
   bool wait_until_empty(std::chrono::milliseconds most);
 
  private:

@@ -1,5 +1,6 @@
 #include "router.h"
 
+#include <optional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -112,7 +113,7 @@ Awaitable<void> Router::answer(Connection& connection, Request request) const {
 
   metrics_.request_started(label);
   Exchange exchange(connection, request, options_);
-  std::string failure;
+  std::optional<std::string> failure;
   try {
     if (chosen != nullptr) {
       co_await chosen->handler(exchange);
@@ -122,12 +123,12 @@ Awaitable<void> Router::answer(Connection& connection, Request request) const {
   } catch (const std::exception& exception) {
     failure = exception.what();
   }
-  if (!failure.empty()) {
-    spdlog::error("request {}: {}", request.request_id, failure);
+  if (failure) {
     if (exchange.status == 0) {
-      const Error error{.code = ErrorCode::kInternal, .message = failure, .param = {}, .retry_after = {}};
+      const Error error{.code = ErrorCode::kInternal, .message = *failure, .param = {}, .retry_after = {}};
       co_await exchange.reply_error(error);
     } else {
+      spdlog::error("request {}: {}", request.request_id, *failure);
       connection.wire().close();  // in the middle of a stream only a broken connection tells the truth
     }
   }

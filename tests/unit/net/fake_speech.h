@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,7 @@ class FakeSpeech {
  public:
   Result<std::unique_ptr<synthesis::Synthesis>> start(synthesis::SynthesisRequest request) {
     const std::lock_guard lock(mutex_);
+    if (defect_) throw std::runtime_error(*defect_);
     if (refusal_) return *refusal_;
     started_.push_back(std::make_shared<Voice>(std::move(request)));
     changed_.notify_all();
@@ -81,6 +83,11 @@ class FakeSpeech {
   void refuse(Error error) {
     const std::lock_guard lock(mutex_);
     refusal_ = std::move(error);
+  }
+
+  void break_with(std::string what) {  // start() throws
+    const std::lock_guard lock(mutex_);
+    defect_ = std::move(what);
   }
 
   // The next synthesis that the server starts; null when none comes.
@@ -100,6 +107,7 @@ class FakeSpeech {
   std::deque<std::shared_ptr<Voice>> started_;
   std::size_t taken_ = 0;
   std::optional<Error> refusal_;
+  std::optional<std::string> defect_;
 };
 
 }  // namespace tts::net

@@ -194,6 +194,18 @@ TEST_F(ServerTest, FailureBeforeTheFirstPacketHasItsStatus) {
   EXPECT_EQ(client->read_reply().status, 500);
 }
 
+TEST_F(ServerTest, DefectsBecomeAReply) {
+  start();
+  speech_.break_with("secret pointer");
+  auto client = connect();
+  client.send(post("/synthesize", R"({"text":"hi"})"));
+  const auto reply = client.read_reply();
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_THAT(reply.body, Not(HasSubstr("secret")));
+  client.send(get("/v1/voices"));
+  EXPECT_EQ(client.read_reply().status, 200);
+}
+
 TEST_F(ServerTest, FailureInTheStreamLeavesItUnfinished) {
   start();
   auto [client, voice] = ask();
