@@ -9,7 +9,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
@@ -73,6 +73,15 @@ void packed(benchmark::State& state, const Model& model) {
   report(state, model, best);
 }
 
+// Whether the first row has the same bits alone and in its batch, for every matrix.
+template <class Apply>
+void report_invariance(benchmark::State& state, const std::vector<at::Tensor>& inputs, Apply&& apply) {
+  bool equal = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    equal &= at::equal(apply(i, inputs[i]).narrow(0, 0, 1), apply(i, inputs[i].narrow(0, 0, 1).contiguous()));
+  state.counters["alone_equals_batch"] = equal ? 1 : 0;
+}
+
 void torch_linear(benchmark::State& state, const Model& model) {
   const c10::InferenceMode guard;
   at::set_num_threads(static_cast<int>(state.range(1)));
@@ -87,6 +96,7 @@ void torch_linear(benchmark::State& state, const Model& model) {
       for (std::size_t i = 0; i < weights.size(); ++i) benchmark::DoNotOptimize(at::linear(inputs[i], weights[i]));
     });
   }
+  report_invariance(state, inputs, [&](std::size_t i, const at::Tensor& x) { return at::linear(x, weights[i]); });
   report(state, model, best);
 }
 
@@ -103,7 +113,7 @@ void torch_prepacked(benchmark::State& state, const Model& model) {
   std::vector<at::Tensor> weights, inputs;
   for (const Matrix& m : matrices(model)) {
     const at::Tensor plain = at::randn({static_cast<long>(m.outputs), static_cast<long>(m.inputs)});
-    weights.push_back(reorder.call(plain.to_mkldnn(), state.range(0)));
+    weights.push_back(reorder.call(plain, state.range(0)));
     inputs.push_back(at::randn({state.range(0), static_cast<long>(m.inputs)}));
   }
   const c10::List<c10::optional<at::Scalar>> none;
@@ -113,6 +123,7 @@ void torch_prepacked(benchmark::State& state, const Model& model) {
       for (std::size_t i = 0; i < weights.size(); ++i) benchmark::DoNotOptimize(linear.call(inputs[i], weights[i], {}, "none", none, ""));
     });
   }
+  report_invariance(state, inputs, [&](std::size_t i, const at::Tensor& x) { return linear.call(x, weights[i], {}, "none", none, ""); });
   report(state, model, best);
 }
 
