@@ -1,5 +1,6 @@
 #include "kv_cache.h"
 
+#include <initializer_list>
 #include <new>
 
 namespace tts::model {

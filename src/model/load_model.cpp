@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <exception>
-#include <new>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -1,8 +1,6 @@
 #include "ops/compute_pool.h"
 
-#include <cassert>
 #include <chrono>
-#include <limits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
