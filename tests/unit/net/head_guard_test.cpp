@@ -8,6 +8,8 @@
 namespace tts::net {
 namespace {
 
+using namespace std::string_literals;
+
 TEST(HeadGuard, SoundHeadsPass) {
   const std::vector<std::string> table{
       "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -51,7 +53,7 @@ TEST(HeadGuard, AmbiguousHeadsAreRefused) {
       {"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", 400},                               // obs-fold
       {"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tb\r\n\r\n", 400},                              // obs-fold
       {"GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400},                                            // fold at once
-      {std::string("GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", 37), 400},                 // NUL
+      {"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n"s, 400},                                 // NUL
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},  // even when equal
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\n", 400},
       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\n", 400},
