@@ -64,7 +64,7 @@ void add_say(CLI::App& role, CommandLine& line) {
   role.add_option("--seed", say.seed, "same seed, same audio [random]")->type_name("N");
 }
 
-tts::config::LoadedConfig load(const CommandLine& line) {
+tts::config::Sources sources_of(const CommandLine& line) {
   tts::config::Sources sources;
   std::error_code error;
   if (!line.config_file.empty()) {
@@ -74,7 +74,7 @@ tts::config::LoadedConfig load(const CommandLine& line) {
   }
   sources.environment = tts::config::read_environment();
   sources.flags = line.flags;
-  return tts::config::load_config(sources);
+  return sources;
 }
 
 fs::path own_path(const char* argv0) {
@@ -109,14 +109,17 @@ int run(int argc, char** argv) {
     std::cout << (line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
     return 0;
   }
-  auto loaded = load(line);
+  const auto sources = sources_of(line);
+  auto loaded = tts::config::load_config(sources);
   if (check->parsed()) {
     std::cout << tts::config::describe(loaded) << '\n';
     for (const auto& warning : loaded.warnings) std::cerr << "warning: " << warning << '\n';
     return 0;
   }
-  if (say->parsed() && loaded.origins.at("log.level") == "default") loaded.config.log.level = "warning";
+  if (say->parsed() && !sources.flags.contains("log.level") && !sources.environment.contains("TTS_LOG_LEVEL"))
+    loaded.config.log.level = "warning";
   tts::observability::configure_logging(loaded.config.log);
+  if (sources.file) spdlog::info("configuration file {}", sources.file->string());
   for (const auto& warning : loaded.warnings) spdlog::warn("{}", warning);
   return say->parsed() ? tts::app::say(line.say, loaded.config, own_path(argv[0])) : tts::app::serve(loaded.config, own_path(argv[0]));
 }
