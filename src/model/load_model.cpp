@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -33,10 +34,12 @@ class Problems {
   auto attempt(Part&& part) -> std::optional<decltype(part())> {
     try {
       return part();
+    } catch (const std::bad_alloc&) {
+      add("not enough memory; fewer max_slots or a smaller max_context need less");
     } catch (const std::exception& error) {
       add(error.what());
-      return std::nullopt;
     }
+    return std::nullopt;
   }
 
   void throw_if_any(const std::string& model) const {

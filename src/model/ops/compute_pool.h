@@ -1,7 +1,7 @@
 #pragma once
 // The engine's own threads for one model: short parallel loops, thousands of times a second.
 //
-// Thread: run() is called from one thread at a time (the engine thread), which takes part as worker 0.
+// Thread: run() is called from one thread at a time (the engine thread), which takes part as worker 0; never from inside a block.
 // Blocking: run() returns when every block is done. Idle workers spin for a few tens of microseconds and then sleep in the
 // kernel. A worker that the operating system keeps off its core holds nobody up: the others take the blocks it would have taken.
 // Nothing allocates after construction.
