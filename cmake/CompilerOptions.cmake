@@ -18,6 +18,11 @@ endif()
 
 add_library(tts_options INTERFACE)
 target_compile_options(tts_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual)
+# False alarms of GCC 12: string concatenation under -O3 (GCC bug 105651), Asio's coroutine frames, std::variant under sanitizers.
+target_compile_options(tts_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
+if(TTS_SANITIZE)
+  target_compile_options(tts_options INTERFACE -Wno-maybe-uninitialized)
+endif()
 find_program(TTS_MOLD mold)
 if(TTS_MOLD)
   target_link_options(tts_options INTERFACE -fuse-ld=mold)

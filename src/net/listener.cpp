@@ -1,6 +1,7 @@
 #include "listener.h"
 
 #include <exception>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -122,10 +123,13 @@ std::size_t Listener::connections() const {
 }
 
 void Listener::stop_accepting() {
-  asio::post(acceptor_.get_executor(), [this] {
+  std::promise<void> closed;
+  asio::post(acceptor_.get_executor(), [this, &closed] {
     error_code ignored;
     acceptor_.close(ignored);
+    closed.set_value();
   });
+  closed.get_future().wait();
 }
 
 void Listener::finish_all() {

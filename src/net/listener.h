@@ -29,7 +29,7 @@ class Listener {
   std::size_t connections() const;
 
   void open();            // listens and accepts; throws std::runtime_error
-  void stop_accepting();  // any thread; the port is released
+  void stop_accepting();  // any thread but an I/O thread; returns when the port is released
 
   // Any thread. finish: connections end after their present request. cut: they end now.
   void finish_all();

@@ -43,6 +43,7 @@ class Server::Impl {
   ~Impl() { stop(); }
 
   void stop() {
+    if (threads_.empty()) return;
     public_listener_.stop_accepting();
     admin_listener_.stop_accepting();
     public_listener_.cut_all();
