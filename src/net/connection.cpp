@@ -34,12 +34,14 @@ std::string_view view(const boost::beast::flat_buffer& buffer) { return {static_
 std::string text(boost::beast::string_view value) { return {value.data(), value.size()}; }
 
 std::string path_of(std::string_view target) {
+  target = target.substr(0, target.find('?'));
   for (const std::string_view scheme : {"http://", "https://"}) {  // absolute form, as sent to proxies
-    if (!target.starts_with(scheme)) continue;
+    const auto start = target.substr(0, scheme.size());
+    if (!boost::beast::iequals({start.data(), start.size()}, {scheme.data(), scheme.size()})) continue;
     const auto slash = target.find('/', scheme.size());
     target = slash == std::string_view::npos ? "/" : target.substr(slash);
   }
-  return std::string(target.substr(0, target.find('?')));
+  return std::string(target);
 }
 
 HeadProblem body_problem(const error_code& error, const HttpOptions& options) {

@@ -1,5 +1,7 @@
 #include "listener.h"
 
+#include <array>
+#include <cstddef>
 #include <exception>
 #include <future>
 #include <stdexcept>
@@ -26,6 +28,8 @@ using tcp = asio::ip::tcp;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when the process is out of descriptors
+constexpr std::size_t kMaxTurnedAway = 128;             // sockets that stay open so that a refusal can be read
+constexpr std::size_t kTurnedAwayBytes = 1024 * 1024;   // read and discarded of each
 
 std::string describe(const HttpOptions& options) { return options.host + ":" + std::to_string(options.port); }
 
@@ -108,6 +112,29 @@ void Listener::turn_away(tcp::socket socket) {
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(reply), ignored);  // an empty send buffer always holds this
   socket.shutdown(tcp::socket::shutdown_send, ignored);
+
+  // Closed at once, the socket would answer the request still on its way by a reset, and clients report that instead of the refusal.
+  auto wire = std::make_shared<Wire>(context_, std::move(socket));
+  {
+    const std::lock_guard lock(mutex_);
+    if (cut_ || turned_away_.size() >= kMaxTurnedAway) return;
+    turned_away_.insert(wire);
+  }
+  asio::co_spawn(wire->strand, discard_input(wire), [this, wire](const std::exception_ptr&) {
+    wire->close();
+    const std::lock_guard lock(mutex_);
+    turned_away_.erase(wire);
+  });
+}
+
+Awaitable<void> Listener::discard_input(std::shared_ptr<Wire> wire) const {
+  wire->arm(options_.linger_timeout);
+  std::array<std::byte, 4096> discarded;
+  for (std::size_t total = 0; total < kTurnedAwayBytes;) {
+    const auto [error, count] = co_await wire->socket.async_read_some(asio::buffer(discarded), kAwait);
+    if (error) break;
+    total += count;
+  }
 }
 
 void Listener::forget(const std::shared_ptr<Wire>& wire) {
@@ -141,7 +168,9 @@ void Listener::finish_all() {
 void Listener::cut_all() {
   const std::lock_guard lock(mutex_);
   finishing_ = cut_ = true;
-  for (const auto& wire : wires_) asio::post(wire->strand, [wire] { wire->close(); });
+  for (const auto* wires : {&wires_, &turned_away_}) {
+    for (const auto& wire : *wires) asio::post(wire->strand, [wire] { wire->close(); });
+  }
   changed_.notify_all();
 }
 

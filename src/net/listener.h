@@ -42,6 +42,7 @@ class Listener {
   Awaitable<void> accept_loop();
   void admit(boost::asio::ip::tcp::socket socket);
   void turn_away(boost::asio::ip::tcp::socket socket);
+  Awaitable<void> discard_input(std::shared_ptr<Wire> wire) const;
   void forget(const std::shared_ptr<Wire>& wire);
 
   const std::shared_ptr<boost::asio::io_context> context_;
@@ -54,6 +55,7 @@ class Listener {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::shared_ptr<Wire>> wires_;
+  std::set<std::shared_ptr<Wire>> turned_away_;  // refused, and read until the refusal has been taken
   bool finishing_ = false;
   bool cut_ = false;
 };

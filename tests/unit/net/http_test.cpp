@@ -1,6 +1,8 @@
 // HTTP as such: framing, limits, timeouts, methods, keep-alive.
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -121,6 +123,23 @@ TEST_F(ServerTest, ConnectionLimit) {
   EXPECT_EQ(first.read_reply().status, 200) << "the others are not disturbed";
 }
 
+TEST_F(ServerTest, ClientsTurnedAwayMayFinishTheirRequest) {
+  options_.http.max_connections = 1;
+  options_.http.linger_timeout = std::chrono::minutes(1);
+  start();
+  auto first = connect();
+  first.send(get("/v1/voices"));
+  EXPECT_EQ(first.read_reply().status, 200);
+  auto second = connect();
+  EXPECT_EQ(second.read_reply().status, 503);
+  for (int i = 0; i < 3; ++i) {  // a closed socket would answer the first piece by a reset
+    EXPECT_TRUE(second.send("POST /synthesize HTTP/1.1\r\n"));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  server_->stop();
+  EXPECT_TRUE(second.at_end()) << "the end of the server does not wait for it";
+}
+
 TEST_F(ServerTest, SlowHeadersAreCut) {
   options_.http.header_timeout = milliseconds(50);
   start();
@@ -195,8 +214,12 @@ TEST_F(ServerTest, MethodsAndPaths) {
 
   client.send(get("/v1/voices?x=1"));
   EXPECT_EQ(client.read_reply().body, api_.voices_json());
-  client.send("GET http://somewhere/v1/voices HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_EQ(client.read_reply().status, 200);
+  for (const std::string target : {"http://somewhere/v1/voices", "HTTP://somewhere/v1/voices?x=/"}) {
+    client.send("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_EQ(client.read_reply().body, api_.voices_json()) << target;
+  }
+  client.send("GET http://somewhere?x=/v1/voices HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(client.read_reply().header("content-type"), HasSubstr("text/html")) << "the path is /";
 
   client.send(get("/synthesize"));
   const auto wrong = client.read_reply();

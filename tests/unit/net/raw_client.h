@@ -41,9 +41,10 @@ class RawClient {
     socket_.connect(endpoint);
   }
 
-  void send(std::string_view bytes) {
-    boost::system::error_code ignored;  // the server may have closed already; what it said is what counts
-    boost::asio::write(socket_, boost::asio::buffer(bytes.data(), bytes.size()), ignored);
+  bool send(std::string_view bytes) {  // false: reset. The server may have closed already; mostly what it said is what counts
+    boost::system::error_code error;
+    boost::asio::write(socket_, boost::asio::buffer(bytes.data(), bytes.size()), error);
+    return !error;
   }
   void half_close() { socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send); }
   void close() { socket_.close(); }
