@@ -6,6 +6,8 @@
 #include <iterator>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -53,15 +55,26 @@ std::string body_of(const SayArguments& arguments, const std::string& text, cons
   }
 }
 
+// Opened before the work, so that a path that cannot be written is said at once; what was there stays until there is something to write.
 class Output {
  public:
   explicit Output(const std::string& name) : name_(name) {
     if (name == "-") return;
-    file_.open(name, std::ios::binary | std::ios::trunc);
+    std::error_code ignored;
+    is_new_ = !std::filesystem::exists(name, ignored);
+    file_.open(name, std::ios::binary | std::ios::app);
     if (!file_) throw std::runtime_error("cannot write " + name);
   }
+  ~Output() {
+    std::error_code ignored;
+    if (is_new_ && !begun_) std::filesystem::remove(name_, ignored);
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
   void write(const resume::Packet& packet) {
     auto& stream = name_ == "-" ? std::cout : static_cast<std::ostream&>(file_);
+    if (std::error_code not_a_file; !std::exchange(begun_, true) && name_ != "-") std::filesystem::resize_file(name_, 0, not_a_file);
     stream.write(reinterpret_cast<const char*>(packet.bytes.data()), static_cast<std::streamsize>(packet.bytes.size()));
     stream.flush();
     if (!stream) throw std::runtime_error("cannot write to " + (name_ == "-" ? std::string("standard output") : name_));
@@ -70,6 +83,8 @@ class Output {
  private:
   std::string name_;
   std::ofstream file_;
+  bool is_new_ = false;
+  bool begun_ = false;
 };
 
 }  // namespace
@@ -79,6 +94,7 @@ int say(const SayArguments& arguments, const config::Config& config, const std::
   const auto format = format_of(arguments);
   const auto text = text_of(arguments);
   const auto body = body_of(arguments, text, format);
+  Output output(arguments.output);
   Speech speech(load_parts(config, program), config);
   auto call = api::SpeechApi(speech.catalog()).parse_native(body);
   if (!call) throw std::runtime_error(call.error().message);
@@ -86,7 +102,6 @@ int say(const SayArguments& arguments, const config::Config& config, const std::
   call->request.whole = arguments.output != "-";  // a file gets headers with true sizes; a pipe gets sound at once
   const auto rate = static_cast<double>(call->request.format.sample_rate);
 
-  Output output(arguments.output);
   const auto begun = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return Seconds(std::chrono::steady_clock::now() - begun).count(); };
   auto started = speech.service().start(std::move(call->request));

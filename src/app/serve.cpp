@@ -97,6 +97,12 @@ int serve(const config::Config& config, const std::filesystem::path& program) {
   });
 
   const Progress progress(config.log.format);
+  const auto stop = asked_to_stop.get_future();
+  const auto stopped_early = [&] {
+    if (stop.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    progress.line("stopped while starting");
+    return true;
+  };
   progress.line("chattts-server " TTS_VERSION);
   const auto begun = std::chrono::steady_clock::now();
   Speech speech(load_parts(config, program), config);
@@ -106,6 +112,7 @@ int serve(const config::Config& config, const std::filesystem::path& program) {
   progress.line(
       fmt::format("model:   {} ({}, {}), loaded in {:.1f} s", catalog.model_title, catalog.model, catalog.license, load_time.count()));
   progress.line("voices:  " + voices_line(catalog));
+  if (stopped_early()) return 0;
 
   net::Readiness readiness(speech.engine(), speech.clock(), config.engine.hang_limit);
   net::Server server({.start = [&speech](synthesis::SynthesisRequest request) { return speech.service().start(std::move(request)); },
@@ -116,13 +123,14 @@ int serve(const config::Config& config, const std::filesystem::path& program) {
                      config.server);
   const auto report = warm_up(speech);
   progress.line(fmt::format("warm-up: {:.1f} s, first sound after {:.0f} ms", report.total.count(), report.first_packet.count() * 1000));
+  if (stopped_early()) return 0;
   readiness.set_warmed_up();
   server.open();
   const auto url = url_of(config.server.http, server.port());
   progress.line(fmt::format("admin:   {}/metrics", url_of(config.server.admin, server.admin_port())));
   progress.line(fmt::format("ready: {}/ — try: curl {}/synthesize -d '{{\"text\":\"你好！Hello!\"}}' -o hello.wav", url, url));
 
-  asked_to_stop.get_future().wait();
+  stop.wait();
   draining = &server;
   progress.line(fmt::format("stopping: {} connections may finish within {:.0f} s; a second signal cuts them", server.connections(),
                             Seconds(config.drain).count()));

@@ -40,6 +40,18 @@ class LifeTest(unittest.TestCase):
             self.assertEqual(server.process.wait(60), 0, server.log_text())
             self.assertEqual(b"".join(received).split(b"\r\n\r\n", 1)[1], whole)
 
+    def test_sigterm_while_starting_never_opens_the_port(self):
+        with tempfile.NamedTemporaryFile() as log:
+            process = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--admin-port", "0"], stdout=log, stderr=log, cwd=ROOT)
+            try:
+                eventually(lambda: b"chattts-server " in Path(log.name).read_bytes(), "the server says that it starts")
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(60), 0)
+            finally:
+                process.kill()
+            self.assertIn(b"stopped while starting", Path(log.name).read_bytes())
+            self.assertNotIn(b"ready", Path(log.name).read_bytes())
+
     def test_draining_is_visible_and_refuses_new_work(self):
         with ServerProcess() as server:
             body = json.dumps({"text": LONG * 10, "format": "pcm"}).encode()
@@ -82,6 +94,19 @@ class SayTest(unittest.TestCase):
             self.assertEqual(run("say", "-o", str(two), "--seed", "3", input="你好，世界。".encode()).returncode, 0)
             self.assertEqual(one.read_bytes(), two.read_bytes())
             self.assertGreater(len(wav_samples(one.read_bytes())), 12000)
+
+    def test_say_spoils_no_file_when_it_has_nothing_to_write(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old, new = Path(folder) / "old.wav", Path(folder) / "new.wav"
+            old.write_bytes(b"x" * 1_000_000)
+            for path in (old, new):
+                result = run("say", "！！", "-o", str(path))
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(b"nothing in the text can be spoken", result.stderr)
+            self.assertEqual(old.stat().st_size, 1_000_000)
+            self.assertFalse(new.exists())
+            self.assertEqual(run("say", "hi", "-o", str(old)).returncode, 0)
+            self.assertLess(old.stat().st_size, 100_000, "nothing of the old file is left behind")
 
     def test_help_and_check(self):
         help_text = run("--help").stdout.decode()
