@@ -129,7 +129,7 @@ TEST(PackedLinear, RowsAreBitEqualAloneInAnyBatchAndWithAnyNumberOfWorkers) {
     const auto bias = random_floats(sizes.outputs, 12);
     const auto linear = make_linear(WeightFormat::kFloat32, weight.data(), sizes.outputs, sizes.inputs, bias.data());
     const auto gated = make_gate_up(WeightFormat::kFloat32, weight.data(), up.data(), sizes.outputs, sizes.inputs);
-    constexpr std::size_t kRows = 120;
+    constexpr std::size_t kRows = 64;
     const auto x = random_floats(kRows * sizes.inputs, 13);
     const std::vector<float> residual = random_floats(kRows * sizes.outputs, 14);
 
@@ -163,9 +163,9 @@ TEST(PackedLinear, RowsAreBitEqualAloneInAnyBatchAndWithAnyNumberOfWorkers) {
     const auto expect_equal = [&](const std::vector<float>& part, const std::vector<float>& whole, std::size_t first) {
       ASSERT_EQ(std::memcmp(part.data(), whole.data() + first * sizes.outputs, part.size() * sizeof(float)), 0);
     };
-    for (const std::uint32_t workers : {1U, 2U, 3U, 7U}) {
+    for (const std::uint32_t workers : {2U, 7U}) {
       ComputePool pool(workers);
-      for (std::size_t rows = 1; rows <= kRows; rows = rows < 40 ? rows + 1 : rows + 40) {
+      for (std::size_t rows = 1; rows <= kRows; rows = rows < 40 ? rows + 1 : rows + 24) {
         const std::size_t first = kRows - rows;
         const Results r = compute(pool, first, rows);
         expect_equal(r.plain, alone.plain, first);
