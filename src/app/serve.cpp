@@ -61,7 +61,9 @@ std::string voices_line(const api::Catalog& catalog) {
 
 std::string url_of(const net::HttpOptions& options, std::uint16_t port) {
   const auto everywhere = options.host == "0.0.0.0" || options.host == "::";
-  return fmt::format("http://{}:{}", everywhere ? "127.0.0.1" : options.host, port);
+  const auto host = everywhere ? "127.0.0.1" : options.host;
+  const auto is_ipv6 = host.find(':') != std::string::npos;
+  return fmt::format("http://{}:{}", is_ipv6 ? "[" + host + "]" : host, port);
 }
 
 // A real request through the whole pipeline; a server that cannot do this must not say that it is ready.

@@ -52,6 +52,14 @@ class LifeTest(unittest.TestCase):
             self.assertIn(b"stopped while starting", Path(log.name).read_bytes())
             self.assertNotIn(b"ready", Path(log.name).read_bytes())
 
+    def test_an_ipv6_address_is_shown_as_a_url_can_hold_it(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6 loopback here")
+        with ServerProcess("--host", "::1") as server:
+            eventually(lambda: f"ready: http://[::1]:{server.port}/" in server.log_text(), "the address is in brackets", 5)
+
     def test_draining_is_visible_and_refuses_new_work(self):
         with ServerProcess() as server:
             body = json.dumps({"text": LONG * 10, "format": "pcm"}).encode()
