@@ -59,9 +59,10 @@ bool has_foreign(std::u32string_view text) {
   return false;
 }
 
-// Deletes what does not pass outside of tags. Text and tags are collected apart and then interleaved, which moves or loses some where
+// Rewrites what stands outside of tags. Text and tags are collected apart and then interleaved, which moves or loses some where
 // brackets do not pair; the reference does the same.
-std::u32string delete_foreign(std::u32string_view text) {
+template <class Rewrite>
+std::u32string rewrite_outside_tags(std::u32string_view text, Rewrite rewrite) {
   std::vector<std::u32string> parts, tags;
   std::u32string part, tag;
   for (const char32_t c : text) {
@@ -83,7 +84,7 @@ std::u32string delete_foreign(std::u32string_view text) {
   if (tags.empty() && parts.size() > 1) parts.resize(1);
   std::u32string out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::ranges::copy_if(parts[i], std::back_inserter(out), passes_chattts_normalizer);
+    out += rewrite(std::move(parts[i]));
     if (i < tags.size()) out += tags[i];
   }
   return out;
@@ -127,7 +128,7 @@ ChatttsLanguage detect_chattts_language(std::u32string_view text) {
 }
 
 std::u32string normalize_chattts(std::u32string_view text, ChatttsLanguage language, const ChatttsNormalizerOptions& options) {
-  std::u32string out(text);
+  std::u32string out = options.spoken_forms ? rewrite_outside_tags(text, options.spoken_forms) : std::u32string(text);
   if (options.marks && language == ChatttsLanguage::kChinese) replace_each(out, widen);
   const bool foreign = has_foreign(out);
   if (foreign) replace_each(out, simplify);
@@ -137,7 +138,11 @@ std::u32string normalize_chattts(std::u32string_view text, ChatttsLanguage langu
       return found == options.homophones->end() ? c : found->second;
     });
   }
-  return foreign ? delete_foreign(out) : out;
+  if (!foreign) return out;
+  return rewrite_outside_tags(out, [](std::u32string part) {
+    std::erase_if(part, [](char32_t c) { return !passes_chattts_normalizer(c); });
+    return part;
+  });
 }
 
 }  // namespace tts::text

@@ -2,6 +2,7 @@
 // The text clean-up that ChatTTS was used with, reproduced exactly: it keeps basic Han, ASCII letters and six marks, maps other punctuation
 // to those marks and deletes the rest, digits included. Run number reading and the like before it.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,6 +22,8 @@ enum class ChatttsLanguage { kChinese, kEnglish };
 ChatttsLanguage detect_chattts_language(std::u32string_view text);
 
 struct ChatttsNormalizerOptions {
+  // Run first, on what stands outside of tags; empty = none. The reference lets its users register one for each language.
+  std::function<std::u32string(std::u32string)> spoken_forms = {};
   bool marks = true;                       // in Chinese, ASCII punctuation becomes full-width first
   const Homophones* homophones = nullptr;  // not owned; nullptr = leave as it is
 };

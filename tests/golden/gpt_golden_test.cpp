@@ -1,5 +1,10 @@
 // Folded heads, prompt passes: embeddings, hidden states and logits of the reference.
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +84,40 @@ void check_prefill(const std::string& name, int speaker) {
       const std::vector<float> logits = golden.floats(head == GptHead::kCode ? "audio_logits" : "text_logits_last");
       const std::size_t width = logits.size() / batch;
       expect_close(gpt.logits(r), std::span(logits).subspan(origin[r] / length * width, width), kLogitTolerance, name + ", logits");
+    }
+  }
+}
+
+// A stack cut after n layers shows the n-th layer's output, behind the final norm.
+TEST(GptGolden, EveryLayersOutput) {
+  const testing::GoldenFile golden("prefill_b1");
+  const std::size_t length = golden.shape("emb")[1], hidden = golden.shape("emb")[2];
+  const std::vector<float> emb = golden.floats("emb");
+  const std::size_t layers = load_golden_gpt().layers.size();
+  ASSERT_EQ(layers, 3U);
+  for (std::size_t kept = 1; kept <= layers; ++kept) {
+    GptWeights weights = load_golden_gpt();
+    weights.layers.erase(weights.layers.begin() + static_cast<std::ptrdiff_t>(kept), weights.layers.end());
+    weights.sizes.num_hidden_layers = static_cast<std::uint32_t>(kept);
+    ops::ComputePool pool(1);
+    const auto rows = static_cast<std::uint32_t>(length);
+    Gpt gpt(weights, pool, {.slots = rows, .positions = rows, .rows = rows});
+    std::vector<GptRow> plan;
+    for (std::uint32_t at = 0; at < rows; ++at) {
+      std::copy_n(emb.begin() + static_cast<std::ptrdiff_t>(at * hidden), hidden, gpt.input(at).begin());
+      plan.push_back({.slot = 0, .position = at, .head = GptHead::kCode});
+    }
+    gpt.forward(plan);
+    const std::string stage = "layer" + std::to_string(kept - 1) + "_out";
+    const std::vector<float> output = golden.floats(stage);
+    for (std::size_t at = 0; at < length; ++at) {
+      const std::span<const float> row = std::span(output).subspan(at * hidden, hidden);
+      double squares = 0;
+      for (const float x : row) squares += double{x} * x;
+      const double scale = 1 / std::sqrt(squares / static_cast<double>(hidden) + weights.sizes.rms_norm_eps);
+      std::vector<float> expected(hidden);
+      for (std::size_t c = 0; c < hidden; ++c) expected[c] = static_cast<float>(row[c] * scale) * weights.final_norm[c];
+      expect_close(gpt.hidden(at), expected, kHiddenTolerance, stage + ", position " + std::to_string(at));
     }
   }
 }

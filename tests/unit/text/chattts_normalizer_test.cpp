@@ -32,6 +32,20 @@ TEST(ChatttsNormalizer, ReproducesEveryRecordedCase) {
   }
 }
 
+TEST(ChatttsNormalizer, SpokenFormsAreMadeOutsideOfTagsOnly) {
+  const auto upper = [](std::u32string part) {
+    for (char32_t& c : part) c = c >= U'a' && c <= U'z' ? c - U'a' + U'A' : c;
+    return part;
+  };
+  const json cases = test::golden("normalizer.json").at("registered_upper_en");
+  ASSERT_FALSE(cases.empty());
+  for (const json& one : cases) {
+    const std::u32string text = decode_utf8(one["text"].get<std::string>());
+    EXPECT_EQ(encode_utf8(normalize_chattts(text, ChatttsLanguage::kEnglish, {.spoken_forms = upper})), one["out"].get<std::string>())
+        << one.dump();
+  }
+}
+
 TEST(ChatttsNormalizer, LanguageIsChineseOnlyWithMoreHanThanEnglishWords) {
   const auto chinese = [](std::u32string_view text) { return detect_chattts_language(text) == ChatttsLanguage::kChinese; };
   EXPECT_TRUE(chinese(U"你好"));
