@@ -65,7 +65,7 @@ class Mp3Encoder final : public Encoder {
     if (!whole_) return;
     std::array<std::uint8_t, kMaxTagFrame> tag;
     const std::size_t tag_bytes = lame_get_lametag_frame(lame_.get(), tag.data(), tag.size());
-    // The placeholder that LAME wrote for it follows the ID3v2 tag.
+    // LAME left room for it behind the ID3v2 tag.
     const std::size_t at = lame_get_id3v2_tag(lame_.get(), nullptr, 0);
     assert(tag_bytes <= tag.size() && at + tag_bytes <= file_.size());
     std::copy_n(tag.begin(), tag_bytes, file_.begin() + static_cast<std::ptrdiff_t>(at));

@@ -18,7 +18,7 @@ std::string group_of(const std::string& section) {
   return "OpenAI compatibility";
 }
 
-std::string placeholder(const Setting& setting) {
+std::string value_name(const Setting& setting) {
   switch (setting.kind) {
     case SettingKind::kText: return setting.choices.empty() ? "TEXT" : "NAME";
     case SettingKind::kInteger: return "N";
@@ -51,7 +51,7 @@ void add_flags(CLI::App& app, std::map<std::string, std::string>& flags, std::sp
     const auto help = setting.help + (fallback.empty() ? "" : " [" + fallback + "]");
     app.add_option_function<std::string>(
            setting.flag, [&flags, key = setting.key()](const std::string& value) { flags[key] = value; }, help)
-        ->type_name(placeholder(setting))
+        ->type_name(value_name(setting))
         ->group(group_of(setting.section));
   }
 }
