@@ -26,8 +26,12 @@ struct EngineInfo {
   std::uint32_t max_context = 0;        // prompt + generated steps per slot, in positions
   std::uint32_t max_rows_per_step = 0;  // decode rows + prefill tokens of one step() call
   std::uint32_t max_pending_steps = 0;  // generated steps a slot may hold before decode() must take them
-  std::uint32_t lookahead_steps = 0;    // steps the streaming decoder holds back; 0 = none
+  std::uint32_t lookahead_steps = 0;    // steps the streaming decoder holds back in exact mode; 0 = none
+  std::string precision;                // for people: "int8 weights, int8 KV, bf16 sound"; empty = nothing to say
 };
+
+// DecodeWork::lookahead: wait for the whole receptive field, so that samples equal those of decoding everything at once.
+inline constexpr std::uint32_t kExactLookahead = ~std::uint32_t{0};
 
 // One row of work. Before its prompt is consumed a slot only takes prefill work; afterwards only decode steps.
 struct StepWork {
@@ -46,6 +50,10 @@ struct DecodeWork {
   SlotId slot;
   std::uint32_t steps = 0;  // pending steps to push through Decoder and vocoder, <= the slot's pending count
   bool last = false;        // no more steps will come: also flush everything held back
+  // Generated steps that a sample must be followed by before it is written; kExactLookahead, or anything from lookahead_steps up, =
+  // exact. Less = sooner but approximate: such samples are computed as if nothing followed the newest step, and never revised. May
+  // differ from call to call; a call whose lookahead grew may write nothing, samples are neither repeated nor left out.
+  std::uint32_t lookahead = kExactLookahead;
   std::span<float> pcm;     // out; at least max_decode_samples(steps, last) long
   std::size_t samples = 0;  // out; samples written to the front of `pcm`
 };
@@ -73,8 +81,8 @@ class StepEngine {
   // Upper bound of the samples one decode() of `steps` steps may write.
   virtual std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept = 0;
 
-  // Stateful: the concatenation of a slot's outputs equals decoding the whole utterance at once, (2T-1)*256 samples for T
-  // steps. Each slot at most once per call; work of several slots shares one pass over the weights.
+  // Stateful: the concatenation of a slot's outputs equals decoding the whole utterance at once (in number always, in value where
+  // lookahead was exact), (2T-1)*256 samples for T steps. Each slot at most once per call; work of several slots shares one pass over the weights.
   virtual void decode(std::span<DecodeWork> work) = 0;
 
   // Frees the slot at once; its SlotId is dead afterwards. Unknown or dead ids are ignored.

@@ -42,6 +42,8 @@ struct UtterancePrompt {
   std::int32_t speaker_token = -1;       // positions holding this id take the normalised speaker vector; -1 = none
   std::int32_t end_token = -1;           // text stage only: the id that ends generation
   std::vector<CodeFrame> audio_prompt;   // codes of a reference recording, appended after `tokens`; may be empty
+  std::uint32_t shared_prefix = 0;       // leading tokens that recur with this speaker (voice and style): an engine may keep what it
+                                         // computed for them; < tokens.size(); 0 = none. Never changes a sample
 };
 
 // Copied into every hand-over so that late output of a slot that was released and reused can be told apart.

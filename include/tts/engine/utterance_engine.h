@@ -1,6 +1,7 @@
 #pragma once
 // Where utterances are submitted and PCM comes back: a scheduler over a local StepEngine, or a remote worker.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,10 +16,19 @@ namespace tts::engine {
 
 using UtteranceId = std::uint64_t;  // unique within one UtteranceEngine, never reused; 0 is no utterance
 
+// How the audio is used; decides whose step comes first and whether a newcomer may join.
+enum class Delivery : std::uint8_t {
+  kStreamed,  // heard while it is made: once sound has begun, the listener must not run dry
+  kWhole,     // used when complete (a file): shares what streams leave over
+};
+
 struct UtteranceRequest {
   std::string request_id;                    // for logs only
   UtterancePrompt prompt;
   SamplingParams sampling;
+  Delivery delivery = Delivery::kStreamed;
+  TimePoint runs_dry_at{};                   // streamed: when the listener has heard all that earlier utterances of its request gave;
+                                             // zero = nothing is heard yet, every moment until the first sample is silence
   TimePoint deadline = TimePoint::max();     // past it the utterance stops with kDeadlineExceeded
 };
 
@@ -45,6 +55,8 @@ struct EngineLoad {
   std::uint32_t active = 0;      // in a slot
   std::uint32_t max_active = 0;  // slots
   std::uint32_t max_queued = 0;
+  std::uint32_t realtime_streams = 0;           // streams that can be kept gap-free by what was measured lately; 0 = not known yet
+  std::chrono::milliseconds expected_wait{0};   // of a newcomer, before it gets a slot
 };
 
 struct EngineHealth {
