@@ -54,6 +54,14 @@ void add_common(CLI::App& role, CommandLine& line, std::span<const std::string_v
   tts::config::add_flags(role, line.flags, sections);
 }
 
+// Text for standard output, which may be a full disk or a reader that left.
+int print(const std::string& text) {
+  std::cout << text << std::flush;
+  if (std::cout) return 0;
+  std::cerr << "chattts-server: cannot write to standard output\n";
+  return 1;
+}
+
 void add_say(CLI::App& role, CommandLine& line) {
   auto& say = line.say;
   role.add_option("text", say.text, "what to say; absent = read standard input")->type_name("TEXT");
@@ -105,16 +113,12 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
-  if (line.print_defaults || line.print_table) {
-    std::cout << (line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
-    return 0;
-  }
+  if (line.print_defaults || line.print_table) return print(line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
   const auto sources = sources_of(line);
   auto loaded = tts::config::load_config(sources);
   if (check->parsed()) {
-    std::cout << tts::config::describe(loaded) << '\n';
     for (const auto& warning : loaded.warnings) std::cerr << "warning: " << warning << '\n';
-    return 0;
+    return print(tts::config::describe(loaded) + '\n');
   }
   if (say->parsed() && !sources.flags.contains("log.level") && !sources.environment.contains("TTS_LOG_LEVEL"))
     loaded.config.log.level = "warning";

@@ -35,7 +35,7 @@ std::string format_of(const SayArguments& arguments) {
 }
 
 std::string text_of(const SayArguments& arguments) {
-  if (!arguments.text.empty()) return arguments.text;
+  if (arguments.text) return *arguments.text;
   if (isatty(STDIN_FILENO) != 0) std::cerr << "Type the text, end with Ctrl-D.\n";
   std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();

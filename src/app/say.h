@@ -10,7 +10,7 @@
 namespace tts::app {
 
 struct SayArguments {
-  std::string text;    // empty = read standard input
+  std::optional<std::string> text;  // unset = read standard input
   std::string output;  // file, or "-" for standard output
   std::string format;  // empty = from the file's extension; "wav" for standard output
   std::optional<std::string> voice;

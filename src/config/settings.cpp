@@ -97,7 +97,7 @@ class Table {
 #define TTS_AT(path) [](auto& config) -> auto& { return config.path; }
 
 void server_settings(Table& table) {
-  table.other(SettingKind::kText, "server", "host", "address to listen on; 0.0.0.0 lets other machines in", TTS_AT(server.http.host));
+  table.other(SettingKind::kText, "server", "host", "address to listen on, or localhost; 0.0.0.0 lets other machines in", TTS_AT(server.http.host));
   table.integer("server", "port", 0, 65'535, "port for clients; 0 = any free one", TTS_AT(server.http.port));
   table.integer("server", "io_threads", 1, 64, "threads that serve connections", TTS_AT(server.io_threads));
   table.integer("server", "max_connections", 1, 100'000, "open client connections; beyond: 503", TTS_AT(server.http.max_connections));

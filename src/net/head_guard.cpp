@@ -67,6 +67,8 @@ std::optional<HeadProblem> check_field(std::string_view line, FramingFields& fra
   } else if (name == "transfer-encoding") {
     ++framing.encodings;
     framing.encoding = value;
+  } else if (name == "content-encoding" && lower(value) != "identity") {
+    return HeadProblem{.status = 415, .message = "compressed bodies are not accepted; send the body as it is, without Content-Encoding"};
   }
   return std::nullopt;
 }

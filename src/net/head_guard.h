@@ -15,7 +15,7 @@ struct HeadProblem {
 
 // `head` runs from the request line through the empty line. nullopt = sound: one HTTP/1.0 or 1.1 request line, CRLF line ends only,
 // well-formed field lines without folding, at most one Host and Content-Length, Transfer-Encoding only as exactly "chunked"
-// on HTTP/1.1 and never together with Content-Length.
+// on HTTP/1.1 and never together with Content-Length, no Content-Encoding but identity (415).
 std::optional<HeadProblem> find_head_problem(std::string_view head);
 
 }  // namespace tts::net

@@ -39,8 +39,8 @@ Listener::Listener(std::shared_ptr<asio::io_context> context, const HttpOptions&
                    observability::Metrics& metrics)
     : context_(std::move(context)), options_(options), router_(router), metrics_(metrics), acceptor_(asio::make_strand(*context_)) {
   error_code error;
-  const auto address = asio::ip::make_address(options.host, error);
-  if (error) throw std::runtime_error("'" + options.host + "' is not an IP address to listen on");
+  const auto address = asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  if (error) throw std::runtime_error("'" + options.host + "' is not an IP address to listen on, nor localhost");
   const tcp::endpoint endpoint(address, options.port);
   acceptor_.open(endpoint.protocol());
   acceptor_.set_option(tcp::acceptor::reuse_address(true));

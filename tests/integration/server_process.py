@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("TTS_SERVER_BINARY", ROOT / "build/release/bin/chattts-server"))
+BINARY = Path(os.environ.get("CHATTTS_SERVER_BINARY", ROOT / "build/release/bin/chattts-server"))
 START_SECONDS = 60
 
 

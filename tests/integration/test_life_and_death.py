@@ -111,6 +111,8 @@ class SayTest(unittest.TestCase):
                 result = run("say", "！！", "-o", str(path))
                 self.assertEqual(result.returncode, 1)
                 self.assertIn(b"nothing in the text can be spoken", result.stderr)
+            empty = run("say", "", "-o", str(new), input=b"not this")
+            self.assertEqual(empty.returncode, 1, "an empty argument is an empty text, not a reason to read standard input")
             self.assertEqual(old.stat().st_size, 1_000_000)
             self.assertFalse(new.exists())
             self.assertEqual(run("say", "hi", "-o", str(old)).returncode, 0)
@@ -123,6 +125,11 @@ class SayTest(unittest.TestCase):
         result = run("check")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(b"max_batch", result.stdout)
+        with open("/dev/full", "wb") as full:
+            for arguments in (["check"], ["check", "--defaults"]):
+                result = subprocess.run([str(BINARY), *arguments], stdout=full, stderr=subprocess.PIPE, timeout=30)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(b"cannot write", result.stderr)
 
 
 if __name__ == "__main__":

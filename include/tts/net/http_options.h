@@ -9,7 +9,7 @@
 namespace tts::net {
 
 struct HttpOptions {
-  std::string host = "127.0.0.1";                    // address to listen on; "0.0.0.0" or "::" = every interface
+  std::string host = "127.0.0.1";                    // address to listen on, or "localhost"; "0.0.0.0" or "::" = every interface
   std::uint16_t port = 8080;                         // 0 = any free one
   std::size_t max_connections = 1024;                // beyond: 503 and close
   std::size_t max_header_bytes = 8 * 1024;           // request line and headers; beyond: 431

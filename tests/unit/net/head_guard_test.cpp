@@ -74,6 +74,7 @@ TEST(HeadGuard, AmbiguousHeadsAreRefused) {
        400},
       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n", 400},
       {"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n", 415},
   };
   for (const auto& [head, status] : table) {
     const auto problem = find_head_problem(head);

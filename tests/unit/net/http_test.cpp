@@ -330,8 +330,11 @@ TEST_F(ServerTest, AddressInUseIsSaidAtOnce) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("127.0.0.1:" + std::to_string(server_->port())));
   }
-  taken.http.host = "localhost";
+  taken.http.host = "example.org";
   EXPECT_THROW(Server(parts, taken), std::runtime_error) << "names are not resolved";
+  taken.http.host = "localhost";
+  taken.http.port = 0;
+  EXPECT_NO_THROW(Server(parts, taken)) << "but for this one";
 }
 
 }  // namespace
