@@ -133,7 +133,16 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves is an error of the write, not the end of the process
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+#ifdef TTS_WITH_TORCH
+    // Everything of ours has ended; what is left, libtorch's tables of operators, takes over a second to destroy.
+    std::cout.flush();
+    std::cerr.flush();
+    spdlog::shutdown();
+    std::_Exit(status);
+#else
+    return status;  // so that leak checkers see the ordinary end
+#endif
   } catch (const tts::config::ConfigError& error) {
     std::cerr << "chattts-server: the configuration is wrong:\n" << error.what() << '\n';
     return 2;
