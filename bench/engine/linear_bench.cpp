@@ -1,6 +1,7 @@
 // Every matrix of one language-model step, once: our packed kernel against libtorch's linear and its prepacked oneDNN form.
 // Arguments: rows (batch), threads. Sizes: nano and the official model.
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "best_time.h"
 #include "ops/compute_pool.h"
 #include "ops/linear.h"
+#include "ops/linear_input.h"
 
 namespace {
 
@@ -63,11 +65,16 @@ void packed(benchmark::State& state, const Model& model) {
     widest_in = std::max(widest_in, m.inputs);
     widest_out = std::max(widest_out, m.outputs);
   }
-  std::vector<float> x(rows * widest_in, 0.5F), y(rows * widest_out);
+  ops::LinearInput x(ops::WeightFormat::kFloat32, rows, widest_in);
+  std::fill_n(x.row(0), rows * widest_in, 0.5F);
+  std::vector<float> y(rows * widest_out);
   bench::BestTime best;
   for (auto _ : state) {
     best.measure([&] {
-      for (const auto& linear : linears) linear->forward(pool, {x.data(), rows, linear->inputs()}, {y.data(), linear->outputs()});
+      for (const auto& linear : linears) {
+        x.set_width(linear->inputs());
+        linear->forward(pool, {x, rows}, ops::MutableRows{y.data(), linear->outputs()});
+      }
     });
   }
   report(state, model, best);

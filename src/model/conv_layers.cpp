@@ -53,8 +53,8 @@ WindowConv::WindowConv(TensorReader& reader, const Config& config, ContextSpecs&
     scale_rows(weight, config.output_scale);
     if (config.bias) scale_rows(bias, config.output_scale);
   }
-  linear_ = ops::make_linear(ops::WeightFormat::kFloat32, weight.data(), config.outputs, config.inputs * config.kernel,
-                             config.bias ? bias.data() : nullptr);
+  linear_ =
+      ops::make_linear(config.format, weight.data(), config.outputs, config.inputs * config.kernel, config.bias ? bias.data() : nullptr);
 }
 
 void WindowConv::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
@@ -81,8 +81,8 @@ ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, Context
   const std::vector<float> scale = reader.get(config.scale_name, {width_});
   scale_rows(narrow, scale);
   scale_rows(narrow_bias, scale);
-  wide_ = ops::make_linear(ops::WeightFormat::kFloat32, wide.data(), config.inner, width_, wide_bias.data());
-  narrow_ = ops::make_linear(ops::WeightFormat::kFloat32, narrow.data(), width_, config.inner, narrow_bias.data());
+  wide_ = ops::make_linear(config.format, wide.data(), config.inner, width_, wide_bias.data());
+  narrow_ = ops::make_linear(config.format, narrow.data(), width_, config.inner, narrow_bias.data());
 }
 
 void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {

@@ -31,6 +31,7 @@ class WindowConv {
     std::size_t inputs = 0, outputs = 0, kernel = 3;
     bool bias = true;
     ops::Activation activation = ops::Activation::kNone;
+    ops::WeightFormat format = ops::WeightFormat::kFloat32;
     std::span<const float> output_scale = {};  // multiplies output channel o; empty = none
   };
 
@@ -50,6 +51,7 @@ class ConvNextBlock {
     std::string prefix;      // "<prefix>.dwconv.weight", ...
     std::string scale_name;  // full name of the layer scale
     std::size_t width = 0, inner = 0, dilation = 1;
+    ops::WeightFormat format = ops::WeightFormat::kFloat32;
   };
 
   ConvNextBlock(TensorReader& reader, const Config& config, ContextSpecs& contexts);

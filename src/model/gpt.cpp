@@ -26,12 +26,12 @@ Gpt::Gpt(const GptWeights& weights, ops::ComputePool& pool, const GptLimits& lim
               .head_dim = weights.head_dim()}),
       rope_(limits.positions, weights.head_dim(), weights.sizes.rope_theta),
       x_(limits.rows * hidden_size()),
-      normed_(limits.rows * hidden_size()),
       qkv_(limits.rows * qkv_width_),
-      attended_(limits.rows * hidden_size()),
-      inner_(limits.rows * std::size_t{weights.sizes.intermediate_size}),
+      normed_(weights.format(), limits.rows, hidden_size()),
+      attended_(weights.format(), limits.rows, hidden_size()),
+      inner_(weights.format(), limits.rows, weights.sizes.intermediate_size),
       scores_(pool.workers() * cache_.positions()),
-      hidden_(limits.slots * hidden_size()),
+      hidden_(weights.format(), limits.slots, hidden_size()),
       code_logits_(limits.slots * code_logits_width_),
       text_logits_(weights.text_head ? limits.slots * std::size_t{weights.sizes.num_text_tokens} : 0),
       result_index_(limits.rows),
@@ -72,9 +72,10 @@ void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<c
   const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
 
   for_each_row(rows.size(), [&](std::size_t r) {
-    ops::rms_norm(x_.data() + r * hidden, layer.input_norm.data(), eps, hidden, normed_.data() + r * hidden);
+    ops::rms_norm(x_.data() + r * hidden, layer.input_norm.data(), eps, hidden, normed_.row(r));
+    normed_.commit_row(r);
   });
-  layer.qkv->forward(pool_, {normed_.data(), rows.size(), hidden}, {qkv_.data(), qkv_width_});
+  layer.qkv->forward(pool_, {normed_, rows.size()}, ops::MutableRows{qkv_.data(), qkv_width_});
   for_each_row(rows.size(), [&](std::size_t r) {
     float* const q = qkv_.data() + r * qkv_width_;
     float* const k = q + hidden;
@@ -93,20 +94,22 @@ void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<c
     const float* const values = cache_.values(rows[r].slot, index, kv_head);
     for (std::size_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
       ops::attend(qkv_.data() + r * qkv_width_ + h * dim, keys, values, std::size_t{rows[r].position} + 1, dim, scale,
-                  scores_.data() + worker * cache_.positions(), attended_.data() + r * hidden + h * dim);
+                  scores_.data() + worker * cache_.positions(), attended_.row(r) + h * dim);
     }
   });
-  layer.output->forward_add(pool_, {attended_.data(), rows.size(), hidden}, {x_.data(), hidden});
+  attended_.commit(pool_, rows.size());
+  layer.output->forward_add(pool_, {attended_, rows.size()}, {x_.data(), hidden});
 }
 
 void Gpt::feed_forward(const GptLayerWeights& layer, std::size_t rows) {
-  const std::size_t hidden = hidden_size(), inner = weights_.sizes.intermediate_size;
+  const std::size_t hidden = hidden_size();
   const auto eps = static_cast<float>(weights_.sizes.rms_norm_eps);
   for_each_row(rows, [&](std::size_t r) {
-    ops::rms_norm(x_.data() + r * hidden, layer.post_attention_norm.data(), eps, hidden, normed_.data() + r * hidden);
+    ops::rms_norm(x_.data() + r * hidden, layer.post_attention_norm.data(), eps, hidden, normed_.row(r));
+    normed_.commit_row(r);
   });
-  layer.gate_up->forward(pool_, {normed_.data(), rows, hidden}, {inner_.data(), inner}, ops::Activation::kSwiGlu);
-  layer.down->forward_add(pool_, {inner_.data(), rows, inner}, {x_.data(), hidden});
+  layer.gate_up->forward(pool_, {normed_, rows}, inner_, ops::Activation::kSwiGlu);
+  layer.down->forward_add(pool_, {inner_, rows}, {x_.data(), hidden});
 }
 
 // Collects the rows that have a head, code rows first, so that each head is one product.
@@ -117,24 +120,23 @@ void Gpt::heads(std::span<const GptRow> rows) {
   for (const GptHead head : {GptHead::kCode, GptHead::kText}) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (rows[r].head != head) continue;
-      assert((next + 1) * hidden <= hidden_.size() && (head == GptHead::kCode || weights_.text_head));
+      assert(next < hidden_.max_rows() && (head == GptHead::kCode || weights_.text_head));
       result_index_[r] = next;
       result_head_[r] = head;
-      ops::rms_norm(x_.data() + r * hidden, weights_.final_norm.data(), eps, hidden, hidden_.data() + next * hidden);
+      ops::rms_norm(x_.data() + r * hidden, weights_.final_norm.data(), eps, hidden, hidden_.row(next));
+      hidden_.commit_row(next);
       ++next;
     }
     if (head == GptHead::kCode) code_rows_ = next;
   }
-  if (code_rows_ != 0) weights_.code_head->forward(pool_, {hidden_.data(), code_rows_, hidden}, {code_logits_.data(), code_logits_width_});
+  if (code_rows_ != 0) weights_.code_head->forward(pool_, {hidden_, code_rows_}, ops::MutableRows{code_logits_.data(), code_logits_width_});
   if (const std::size_t text_rows = next - code_rows_; text_rows != 0) {
-    weights_.text_head->forward(pool_, {hidden_.data() + code_rows_ * hidden, text_rows, hidden},
-                                {text_logits_.data(), weights_.sizes.num_text_tokens});
+    weights_.text_head->forward(pool_, {hidden_, text_rows, code_rows_},
+                                ops::MutableRows{text_logits_.data(), weights_.sizes.num_text_tokens});
   }
 }
 
-std::span<const float> Gpt::hidden(std::size_t row) const noexcept {
-  return {hidden_.data() + result_index_[row] * hidden_size(), hidden_size()};
-}
+std::span<const float> Gpt::hidden(std::size_t row) const noexcept { return {hidden_.row(result_index_[row]), hidden_size()}; }
 
 std::span<const float> Gpt::logits(std::size_t row) const noexcept {
   if (result_head_[row] == GptHead::kCode) return {code_logits_.data() + result_index_[row] * code_logits_width_, code_logits_width_};

@@ -18,6 +18,7 @@
 #include "ops/aligned_buffer.h"
 #include "ops/attention.h"
 #include "ops/compute_pool.h"
+#include "ops/linear_input.h"
 
 namespace tts::model {
 
@@ -64,11 +65,13 @@ class Gpt {
   std::size_t qkv_width_, code_logits_width_;
   KvCache cache_;
   ops::RopeTable rope_;
-  ops::AlignedBuffer x_, normed_, qkv_, attended_, inner_;  // [rows][...]
-  ops::AlignedBuffer scores_;                               // [worker][positions]
-  ops::AlignedBuffer hidden_, code_logits_, text_logits_;   // [rows with a head][...]
-  std::vector<std::uint32_t> result_index_;                 // row -> its place in hidden_, code rows first
-  std::vector<GptHead> result_head_;                        // row -> its head
+  ops::AlignedBuffer x_, qkv_;                    // [rows][...]
+  ops::LinearInput normed_, attended_, inner_;    // [rows][...]
+  ops::AlignedBuffer scores_;                     // [worker][positions]
+  ops::LinearInput hidden_;                       // [rows with a head][hidden]
+  ops::AlignedBuffer code_logits_, text_logits_;  // [rows with a head][...]
+  std::vector<std::uint32_t> result_index_;       // row -> its place in hidden_, code rows first
+  std::vector<GptHead> result_head_;              // row -> its head
   std::size_t code_rows_ = 0;
 };
 

@@ -30,6 +30,7 @@ struct GptWeights {
   std::unique_ptr<const ops::Linear> code_head;                       // hidden -> kCodebooks * num_audio_tokens
   std::unique_ptr<const ops::Linear> text_head;                       // hidden -> num_text_tokens; null when the model has none
 
+  ops::WeightFormat format() const noexcept { return code_head->format(); }
   std::size_t head_dim() const noexcept { return sizes.hidden_size / sizes.num_attention_heads; }
   std::size_t kv_width() const noexcept { return sizes.num_key_value_heads * head_dim(); }
 };

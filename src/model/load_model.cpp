@@ -95,7 +95,8 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
 
   std::optional<GptWeights> gpt;
   if (size_problems.empty()) gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes); });
-  std::optional<SoundModel> sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes); });
+  std::optional<SoundModel> sound =
+      problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, ops::WeightFormat::kFloat32); });
   std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
   problems.throw_if_any(manifest.name);
 

@@ -13,24 +13,31 @@ std::size_t ConvStack::max_width(const engine::ConvStackSizes& sizes) noexcept {
   return std::max({sizes.idim, sizes.bn_dim, sizes.hidden, sizes.odim});
 }
 
-ConvStack::ConvStack(TensorReader& reader, const std::string& prefix, const engine::ConvStackSizes& sizes, ContextSpecs& contexts) {
-  conv_in_.emplace_back(
-      reader,
-      WindowConv::Config{
-          .name = prefix + ".conv_in.0", .inputs = sizes.idim, .outputs = sizes.bn_dim, .activation = ops::Activation::kGelu},
-      contexts);
-  conv_in_.emplace_back(reader, WindowConv::Config{.name = prefix + ".conv_in.2", .inputs = sizes.bn_dim, .outputs = sizes.hidden},
+ConvStack::ConvStack(TensorReader& reader, const std::string& prefix, const engine::ConvStackSizes& sizes, ops::WeightFormat format,
+                     ContextSpecs& contexts) {
+  conv_in_.emplace_back(reader,
+                        WindowConv::Config{.name = prefix + ".conv_in.0",
+                                           .inputs = sizes.idim,
+                                           .outputs = sizes.bn_dim,
+                                           .activation = ops::Activation::kGelu,
+                                           .format = format},
                         contexts);
+  conv_in_.emplace_back(
+      reader, WindowConv::Config{.name = prefix + ".conv_in.2", .inputs = sizes.bn_dim, .outputs = sizes.hidden, .format = format},
+      contexts);
   for (std::uint32_t i = 0; i < sizes.n_layer; ++i) {
     const std::string block = prefix + ".decoder_block." + std::to_string(i);
-    blocks_.emplace_back(
-        reader,
-        ConvNextBlock::Config{
-            .prefix = block, .scale_name = block + ".weight", .width = sizes.hidden, .inner = max_inner(sizes), .dilation = kBlockDilation},
-        contexts);
+    blocks_.emplace_back(reader,
+                         ConvNextBlock::Config{.prefix = block,
+                                               .scale_name = block + ".weight",
+                                               .width = sizes.hidden,
+                                               .inner = max_inner(sizes),
+                                               .dilation = kBlockDilation,
+                                               .format = format},
+                         contexts);
   }
   const std::vector<float> out = reader.get(prefix + ".conv_out.weight", {sizes.odim, sizes.hidden, 1});
-  conv_out_ = ops::make_linear(ops::WeightFormat::kFloat32, out.data(), sizes.odim, sizes.hidden);
+  conv_out_ = ops::make_linear(format, out.data(), sizes.odim, sizes.hidden);
 }
 
 void ConvStack::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
@@ -39,13 +46,14 @@ void ConvStack::forward(ops::ComputePool& pool, StreamRows& rows, std::span<Stre
   rows.linear(pool, *conv_out_, ops::Activation::kNone);
 }
 
-MelNetwork::MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes, std::size_t n_mels)
+MelNetwork::MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes, std::size_t n_mels, ops::WeightFormat format)
     : sizes_(sizes),
       n_mels_(n_mels),
       coef_(reader.get("coef", {1, n_mels, 1})),
-      stack_(reader, "decoder", sizes, contexts_),
+      stack_(reader, "decoder", sizes, format, contexts_),
       out_conv_(reader,
-                WindowConv::Config{.name = "out_conv", .inputs = sizes.odim, .outputs = n_mels, .bias = false, .output_scale = coef_},
+                WindowConv::Config{
+                    .name = "out_conv", .inputs = sizes.odim, .outputs = n_mels, .bias = false, .format = format, .output_scale = coef_},
                 contexts_) {}
 
 void MelNetwork::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {

@@ -16,7 +16,8 @@ namespace tts::model {
 class ConvStack {
  public:
   // Tensors are named `prefix`.conv_in.0.weight and so on.
-  ConvStack(TensorReader& reader, const std::string& prefix, const engine::ConvStackSizes& sizes, ContextSpecs& contexts);
+  ConvStack(TensorReader& reader, const std::string& prefix, const engine::ConvStackSizes& sizes, ops::WeightFormat format,
+            ContextSpecs& contexts);
   void forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const;
 
   static std::size_t max_width(const engine::ConvStackSizes& sizes) noexcept;
@@ -31,7 +32,7 @@ class ConvStack {
 // ConvStack "decoder" -> Conv 3 "out_conv" -> scale by "coef": rows of `idim` channels to log-mel rows.
 class MelNetwork {
  public:
-  MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes, std::size_t n_mels);
+  MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes, std::size_t n_mels, ops::WeightFormat format);
 
   // Input rows: two frames of a step lie one behind the other, so a row of 2 * idim channels is two rows.
   void forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const;

@@ -74,7 +74,7 @@ ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architect
           reader,
           WindowConv::Config{.name = "downsample_conv.0", .inputs = n_mels_, .outputs = sizes_.idim, .activation = ops::Activation::kGelu},
           first_context_),
-      stack_(reader, "encoder", sizes_, stack_context_) {
+      stack_(reader, "encoder", sizes_, ops::WeightFormat::kFloat32, stack_context_) {
   const std::size_t bins = architecture.n_fft / 2 + 1, dim = sizes_.idim;
   const std::vector<float> bank = reader.get("preprocessor_mel.mel_spec.mel_scale.fb", {bins, n_mels_});
   std::vector<float> transposed(bank.size());
@@ -92,13 +92,14 @@ std::vector<float> ReferenceEncoder::log_mel(ops::ComputePool& pool, std::span<c
   const std::size_t size = window_.size(), bins = size / 2 + 1, frames = 1 + pcm.size() / hop_;
   assert(pcm.size() > size / 2);
   RealFft fft(size);
-  std::vector<float> time(size), magnitudes(frames * bins), mel(frames * n_mels_);
+  std::vector<float> time(size), mel(frames * n_mels_);
+  ops::LinearInput magnitudes(ops::WeightFormat::kFloat32, frames, bins);
   for (std::size_t f = 0; f < frames; ++f) {
     const auto begin = static_cast<std::ptrdiff_t>(f * hop_) - static_cast<std::ptrdiff_t>(size / 2);
     for (std::size_t i = 0; i < size; ++i) time[i] = window_[i] * reflected(pcm, begin + static_cast<std::ptrdiff_t>(i));
-    fft.magnitudes(time.data(), magnitudes.data() + f * bins);
+    fft.magnitudes(time.data(), magnitudes.row(f));
   }
-  filter_bank_->forward(pool, {magnitudes.data(), frames, bins}, {mel.data(), n_mels_});
+  filter_bank_->forward(pool, {magnitudes, frames}, ops::MutableRows{mel.data(), n_mels_});
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] = std::log(std::max(mel[i], kMinMagnitude)) / coef_[i % n_mels_];
   return mel;
 }
@@ -107,12 +108,12 @@ std::vector<float> ReferenceEncoder::encode_mel(ops::ComputePool& pool, std::spa
   const std::size_t dim = sizes_.idim;
   const std::vector<float> wide = run_in_chunks(mel, n_mels_, first_context_, std::max(n_mels_, dim), 0,
                                                 [&](StreamRows& rows, auto states) { first_conv_.forward(pool, rows, states); });
-  std::vector<float> padded(wide.size() + 2 * kHalvingPad * dim);
-  std::copy(wide.begin(), wide.end(), padded.begin() + static_cast<std::ptrdiff_t>(kHalvingPad * dim));
+  ops::LinearInput padded(ops::WeightFormat::kFloat32, wide.size() / dim + 2 * kHalvingPad, dim);  // zero around the copy
+  std::copy(wide.begin(), wide.end(), padded.row(kHalvingPad));
   const std::size_t frames = wide.size() / dim / kHalvingStride;
   std::vector<float> halved(frames * dim);
   if (frames > 0) {
-    halving_conv_->forward(pool, {padded.data(), frames, kHalvingStride * dim}, {halved.data(), dim}, ops::Activation::kGelu);
+    halving_conv_->forward(pool, {padded, frames, 0, kHalvingStride}, ops::MutableRows{halved.data(), dim}, ops::Activation::kGelu);
   }
   return run_in_chunks(halved, dim, stack_context_, ConvStack::max_width(sizes_), ConvStack::max_inner(sizes_),
                        [&](StreamRows& rows, auto states) { stack_.forward(pool, rows, states); });

@@ -34,7 +34,7 @@ void load_file(const engine::Manifest& manifest, const std::string& role, bool v
 
 }  // namespace
 
-SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes) {
+SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes, ops::WeightFormat format) {
   const engine::Architecture& sizes = manifest.architecture;
   std::vector<std::string> problems;
   std::optional<MelNetwork> decoder, dvae_decoder;
@@ -42,19 +42,19 @@ SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes
   std::optional<ReferenceEncoder> encoder;
   std::optional<Vocos> vocos;
   load_file(manifest, "decoder", verify_hashes, problems,
-            [&](TensorReader& reader) { decoder.emplace(reader, sizes.decoder, sizes.n_mels); });
+            [&](TensorReader& reader) { decoder.emplace(reader, sizes.decoder, sizes.n_mels, format); });
   load_file(manifest, "dvae", verify_hashes, problems, [&](TensorReader& reader) {
-    dvae_decoder.emplace(reader, sizes.dvae_decoder, sizes.n_mels);
+    dvae_decoder.emplace(reader, sizes.dvae_decoder, sizes.n_mels, format);
     quantizer.emplace(reader, sizes.quantizer);
     encoder.emplace(reader, sizes, dvae_decoder->coef());
   });
-  load_file(manifest, "vocos", verify_hashes, problems, [&](TensorReader& reader) { vocos.emplace(reader, sizes); });
+  load_file(manifest, "vocos", verify_hashes, problems, [&](TensorReader& reader) { vocos.emplace(reader, sizes, format); });
   if (!problems.empty()) {
     std::string text = "cannot load the sound model:";
     for (const std::string& problem : problems) text.append("\n  ").append(problem);
     throw std::runtime_error(text);
   }
-  return {std::move(*decoder), std::move(*quantizer), std::move(*dvae_decoder), std::move(*vocos), std::move(*encoder)};
+  return {std::move(*decoder), std::move(*quantizer), std::move(*dvae_decoder), std::move(*vocos), std::move(*encoder), format};
 }
 
 }  // namespace tts::model

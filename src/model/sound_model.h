@@ -16,10 +16,12 @@ struct SoundModel {
   Gfsq quantizer;
   MelNetwork dvae_decoder;   // embedded codes -> log-mel
   Vocos vocos;               // log-mel -> samples
-  ReferenceEncoder encoder;  // reference recording -> codes
+  ReferenceEncoder encoder;  // reference recording -> codes; always float32
+  ops::WeightFormat format;  // of the other networks
 };
 
 // Blocks. Throws std::runtime_error listing everything wrong with the three files (hash first when asked for).
-SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes);
+// `format` is float32 or bfloat16.
+SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes, ops::WeightFormat format);
 
 }  // namespace tts::model

@@ -43,7 +43,7 @@ StreamDecoder::StreamDecoder(const SoundModel& model, ops::ComputePool& pool, co
       dvae_states_(make_states(options.slots, model.dvae_decoder.contexts())),
       vocos_states_(make_states(options.slots, model.vocos.contexts())),
       rows_(max_rows_, std::max({model.decoder.max_width(), model.dvae_decoder.max_width(), model.vocos.max_width()}),
-            std::max({model.decoder.max_inner(), model.dvae_decoder.max_inner(), model.vocos.max_inner()}), options.slots),
+            std::max({model.decoder.max_inner(), model.dvae_decoder.max_inner(), model.vocos.max_inner()}), options.slots, model.format),
       mel_(max_rows_, model.vocos.inputs(), 0, options.slots) {
   for (Stream& stream : streams_) stream.tail = inverse_stft_.make_tail();
 }

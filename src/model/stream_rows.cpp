@@ -35,14 +35,16 @@ void remember(StreamState::Context& context, const float* rows, std::size_t coun
 
 }  // namespace
 
-StreamRows::StreamRows(std::size_t max_rows, std::size_t max_width, std::size_t max_inner, std::size_t max_segments)
+StreamRows::StreamRows(std::size_t max_rows, std::size_t max_width, std::size_t max_inner, std::size_t max_segments,
+                       ops::WeightFormat format)
     : max_rows_(max_rows),
       max_width_(max_width),
       max_inner_(max_inner),
       data_(max_rows * max_width),
       other_(max_rows * max_width),
-      window_(max_rows * max_width),
-      inner_(max_rows * max_inner) {
+      matrix_input_(format, max_rows, max_width),
+      window_(format, max_rows, max_width),
+      inner_(format, max_rows, max_inner) {
   segments_.reserve(max_segments);
   tiles_.reserve(max_rows / kTileRows + max_segments);
 }
@@ -70,7 +72,12 @@ void StreamRows::take_other(std::size_t width) {
 
 void StreamRows::linear(ops::ComputePool& pool, const ops::Linear& linear, ops::Activation activation) {
   assert(linear.inputs() == width_);
-  if (rows_ > 0) linear.forward(pool, {data_.data(), rows_, width_}, {other_.data(), linear.outputs()}, activation);
+  if (rows_ > 0) {
+    matrix_input_.set_width(width_);
+    std::copy_n(data_.data(), rows_ * width_, matrix_input_.row(0));
+    matrix_input_.commit(pool, rows_);
+    linear.forward(pool, {matrix_input_, rows_}, ops::MutableRows{other_.data(), linear.outputs()}, activation);
+  }
   multiply_adds_ += rows_ * linear.inputs() * linear.outputs();
   take_other(linear.outputs());
 }
@@ -83,7 +90,8 @@ void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> st
   if (rows_ > 0) {
     // Rows that straddle two segments are computed too and not used: a few, against one pass over the weights for all streams.
     const std::size_t positions = window_rows_ - (kernel - 1);
-    linear.forward(pool, {window_.data(), positions, width_}, {other_.data(), outputs}, activation);
+    window_.commit(pool, window_rows_);
+    linear.forward(pool, {window_, positions}, ops::MutableRows{other_.data(), outputs}, activation);
     multiply_adds_ += positions * linear.inputs() * outputs;
     for (const Tile& tile : tiles_) {
       std::copy_n(other_.data() + (tile.centre - kernel / 2) * outputs, tile.rows * outputs, data_.data() + tile.out * outputs);
@@ -98,6 +106,7 @@ void StreamRows::gather(std::span<StreamState> states, std::size_t layer) {
   window_rows_ = 0;
   rows_ = 0;
   tiles_.clear();
+  window_.set_width(width_);
   for (Segment& segment : segments_) {
     StreamState::Context& context = states[segment.stream].context(layer);
     const std::size_t pad = context.spec.pad;
@@ -107,7 +116,7 @@ void StreamRows::gather(std::span<StreamState> states, std::size_t layer) {
     const std::size_t outputs = total > 2 * pad ? total - 2 * pad : 0;
     if (outputs > 0) {
       assert(window_rows_ + total <= max_rows_);
-      float* to = window_.data() + window_rows_ * width_;
+      float* to = window_.row(window_rows_);
       to = std::copy_n(context.rows.data(), context.filled * width_, to);
       to = std::copy_n(input, segment.rows * width_, to);
       std::fill_n(to, (total - known) * width_, 0.0F);
@@ -126,8 +135,8 @@ void StreamRows::gather(std::span<StreamState> states, std::size_t layer) {
 void StreamRows::feed_forward(ops::ComputePool& pool, const ops::Linear& wide, const ops::Linear& narrow) {
   assert(wide.outputs() <= max_inner_ && narrow.outputs() == width_);
   if (rows_ == 0) return;
-  wide.forward(pool, {other_.data(), rows_, width_}, {inner_.data(), wide.outputs()}, ops::Activation::kGelu);
-  narrow.forward_add(pool, {inner_.data(), rows_, wide.outputs()}, {data_.data(), width_});
+  wide.forward(pool, {matrix_input_, rows_}, inner_, ops::Activation::kGelu);
+  narrow.forward_add(pool, {inner_, rows_}, {data_.data(), width_});
   multiply_adds_ += rows_ * wide.outputs() * (wide.inputs() + narrow.outputs());
 }
 

@@ -13,6 +13,7 @@
 
 #include "ops/compute_pool.h"
 #include "ops/linear.h"
+#include "ops/linear_input.h"
 
 namespace tts::model {
 
@@ -50,8 +51,9 @@ class StreamRows {
   };
 
   // `max_rows` must cover, over all streams of a pass, the rows put in, all padding of the network after a last row, and the
-  // longest context; `max_width` and `max_inner` the widest matrix and the widest inner layer of a block.
-  StreamRows(std::size_t max_rows, std::size_t max_width, std::size_t max_inner, std::size_t max_segments);
+  // longest context; `max_width` and `max_inner` the widest matrix and the widest inner layer of a block. `format` is the linears'.
+  StreamRows(std::size_t max_rows, std::size_t max_width, std::size_t max_inner, std::size_t max_segments,
+             ops::WeightFormat format = ops::WeightFormat::kFloat32);
 
   void clear(std::size_t width);
   float* append(const Segment& segment);  // where the caller puts the segment's rows
@@ -90,10 +92,12 @@ class StreamRows {
   void residual_block(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const ops::Linear& wide,
                       const ops::Linear& narrow, Fn&& fn) {
     gather(states, layer);
+    matrix_input_.set_width(width_);
     pool.run(tiles_.size(), [&](std::size_t index, std::uint32_t) {
       const Tile& tile = tiles_[index];
-      const float* centre = window_.data() + tile.centre * width_;
-      fn(centre, tile.rows, other_.data() + tile.out * width_);
+      const float* centre = window_.row(tile.centre);
+      fn(centre, tile.rows, matrix_input_.row(tile.out));
+      for (std::size_t row = tile.out; row < tile.out + tile.rows; ++row) matrix_input_.commit_row(row);
       std::copy_n(centre, tile.rows * width_, data_.data() + tile.out * width_);
     });
     feed_forward(pool, wide, narrow);
@@ -114,10 +118,11 @@ class StreamRows {
   std::size_t width_ = 0, rows_ = 0;
   std::vector<Segment> segments_;
   std::vector<float> data_, other_;  // the matrix, and where the next one grows
-  std::vector<float> window_;        // input rows of each segment between their contexts
+  ops::LinearInput matrix_input_;    // rows on their way into a linear as wide as the matrix
+  ops::LinearInput window_;          // input rows of each segment between their contexts
   std::size_t window_rows_ = 0;
   std::vector<Tile> tiles_;  // the output rows of the layer in hand, in pieces that lie in one segment
-  std::vector<float> inner_;
+  ops::LinearInput inner_;
   std::uint64_t multiply_adds_ = 0;
 };
 

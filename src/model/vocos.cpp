@@ -12,25 +12,28 @@ std::size_t spectrum_width(const engine::Architecture& architecture) { return st
 
 }  // namespace
 
-Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture)
+Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture, ops::WeightFormat format)
     : sizes_(architecture.vocos),
       n_mels_(architecture.n_mels),
       hop_(architecture.hop),
-      embed_(reader, WindowConv::Config{.name = "backbone.embed", .inputs = n_mels_, .outputs = sizes_.dim, .kernel = kEmbedKernel},
-             contexts_),
+      embed_(
+          reader,
+          WindowConv::Config{.name = "backbone.embed", .inputs = n_mels_, .outputs = sizes_.dim, .kernel = kEmbedKernel, .format = format},
+          contexts_),
       norm_(reader, "backbone.norm", sizes_.dim),
       final_norm_(reader, "backbone.final_layer_norm", sizes_.dim) {
   for (std::uint32_t i = 0; i < sizes_.num_layers; ++i) {
     const std::string block = "backbone.convnext." + std::to_string(i);
     blocks_.emplace_back(
         reader,
-        ConvNextBlock::Config{.prefix = block, .scale_name = block + ".gamma", .width = sizes_.dim, .inner = sizes_.intermediate_dim},
+        ConvNextBlock::Config{
+            .prefix = block, .scale_name = block + ".gamma", .width = sizes_.dim, .inner = sizes_.intermediate_dim, .format = format},
         contexts_);
   }
   const std::size_t outputs = spectrum_width(architecture);
   const std::vector<float> weight = reader.get("head.out.weight", {outputs, sizes_.dim});
   const std::vector<float> bias = reader.get("head.out.bias", {outputs});
-  head_ = ops::make_linear(ops::WeightFormat::kFloat32, weight.data(), outputs, sizes_.dim, bias.data());
+  head_ = ops::make_linear(format, weight.data(), outputs, sizes_.dim, bias.data());
   window_ = reader.get("head.istft.window", {architecture.n_fft});
   // The analysis half of the feature extractor travels with the file; synthesis has no use for it.
   reader.ignore("feature_extractor.mel_spec.spectrogram.window");

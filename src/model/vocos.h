@@ -14,7 +14,7 @@ namespace tts::model {
 
 class Vocos {
  public:
-  Vocos(TensorReader& reader, const engine::Architecture& architecture);
+  Vocos(TensorReader& reader, const engine::Architecture& architecture, ops::WeightFormat format);
 
   // n_mels channels in; n_fft + 2 out: n_fft / 2 + 1 log-magnitudes, then as many phases.
   void forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const;

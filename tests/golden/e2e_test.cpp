@@ -46,7 +46,7 @@ class EndToEnd : public ::testing::Test {
  protected:
   EndToEnd()
       : gpt_weights_(load_golden_gpt()),
-        sound_(load_sound_model(golden_manifest(), false)),
+        sound_(load_sound_model(golden_manifest(), false, ops::WeightFormat::kFloat32)),
         gpt_(gpt_weights_, pool_, {.slots = 1, .positions = 128, .rows = 64}),
         decoder_(sound_, pool_, {.slots = 1, .max_steps = kChunk}) {}
 

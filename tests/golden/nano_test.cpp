@@ -40,7 +40,7 @@ class Nano : public ::testing::Test {
   static std::unique_ptr<CpuStepEngine> make_engine(const CpuEngineOptions& options = kOptions) {
     GptWeights weights = load_gpt_weights(manifest_.architecture.gpt, SafetensorsFile(manifest_.files.at("gpt").path),
                                           SafetensorsFile(manifest_.files.at("embed").path), ops::WeightFormat::kFloat32);
-    return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(manifest_, false), options);
+    return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(manifest_, false, ops::WeightFormat::kFloat32), options);
   }
 
   struct Utterance {

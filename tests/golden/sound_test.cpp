@@ -25,7 +25,9 @@ constexpr float kMelTolerance = 1e-5F, kAudioTolerance = 1e-5F, kLogMelTolerance
 
 class GoldenSound : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { model_ = std::make_unique<SoundModel>(load_sound_model(golden_manifest(), false)); }
+  static void SetUpTestSuite() {
+    model_ = std::make_unique<SoundModel>(load_sound_model(golden_manifest(), false, ops::WeightFormat::kFloat32));
+  }
   static void TearDownTestSuite() { model_.reset(); }
 
   // Runs a whole [rows, width] matrix through a network.

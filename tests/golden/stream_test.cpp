@@ -85,12 +85,12 @@ struct Subject {
 Subject& subject(const std::string& name) {
   static Subject golden = [] {
     engine::Manifest manifest = golden_manifest();
-    SoundModel model = load_sound_model(manifest, false);
+    SoundModel model = load_sound_model(manifest, false, ops::WeightFormat::kFloat32);
     return Subject{"golden", std::move(manifest), std::move(model)};
   }();
   static Subject nano = [] {
     engine::Manifest manifest = engine::read_manifest(TTS_SOURCE_DIR "/models/nano");
-    SoundModel model = load_sound_model(manifest, true);
+    SoundModel model = load_sound_model(manifest, true, ops::WeightFormat::kFloat32);
     return Subject{"nano", std::move(manifest), std::move(model)};
   }();
   return name == "nano" ? nano : golden;

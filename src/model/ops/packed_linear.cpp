@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -213,8 +212,11 @@ void PackedLinear::pack(const float *weight, std::size_t first_panel, std::size_
 }
 
 template <class Kernel>
-void PackedLinear::run(ComputePool &pool, const Rows &x, const MutableRows &y, Kernel kernel) const {
+void PackedLinear::run(ComputePool &pool, const InputRows &x, const MutableRows &y, Kernel kernel) const {
   if (x.rows == 0) return;
+  assert(x.input.format() == WeightFormat::kFloat32 && inputs_ % x.input.width() == 0);
+  const float *const first_x = x.input.row(x.first);
+  const std::size_t x_stride = x.step * x.input.width();
   // Two blocks a worker at least, so that a worker that falls behind can be
   // helped out; whole gate/up pairs.
   const std::size_t unit = gated_ ? 2 : 1;
@@ -231,8 +233,8 @@ void PackedLinear::run(ComputePool &pool, const Rows &x, const MutableRows &y, K
                        .bias = bias_.data() + first_unit * unit * kPanel,
                        .inputs = inputs_,
                        .panels = block_units * unit,
-                       .x = x.data + first_row * x.stride,
-                       .x_stride = x.stride,
+                       .x = first_x + first_row * x_stride,
+                       .x_stride = x_stride,
                        .rows = std::min(kRowsPerBlock, x.rows - first_row),
                        .y = y.data + first_row * y.stride + first_column,
                        .y_stride = y.stride,
@@ -240,7 +242,7 @@ void PackedLinear::run(ComputePool &pool, const Rows &x, const MutableRows &y, K
   });
 }
 
-void PackedLinear::forward(ComputePool &pool, const Rows &x, const MutableRows &y, Activation activation) const {
+void PackedLinear::forward(ComputePool &pool, const InputRows &x, const MutableRows &y, Activation activation) const {
   assert(gated_ == (activation == Activation::kSwiGlu));
   switch (activation) {
     case Activation::kNone: return run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_store));
@@ -249,25 +251,15 @@ void PackedLinear::forward(ComputePool &pool, const Rows &x, const MutableRows &
   }
 }
 
-void PackedLinear::forward_add(ComputePool &pool, const Rows &x, const MutableRows &y) const {
+void PackedLinear::forward(ComputePool &pool, const InputRows &x, LinearInput &y, Activation activation) const {
+  assert(y.format() == WeightFormat::kFloat32 && &y != &x.input && x.rows <= y.max_rows());
+  y.set_width(outputs_);
+  forward(pool, x, MutableRows{y.row(0), outputs_}, activation);
+}
+
+void PackedLinear::forward_add(ComputePool &pool, const InputRows &x, const MutableRows &y) const {
   assert(!gated_);
   run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_add));
-}
-
-std::unique_ptr<const Linear> make_linear(WeightFormat format, const float *weight, std::size_t outputs, std::size_t inputs,
-                                          const float *bias) {
-  switch (format) {
-    case WeightFormat::kFloat32: return std::make_unique<PackedLinear>(weight, outputs, inputs, bias);
-  }
-  std::abort();
-}
-
-std::unique_ptr<const Linear> make_gate_up(WeightFormat format, const float *gate, const float *up, std::size_t outputs,
-                                           std::size_t inputs) {
-  switch (format) {
-    case WeightFormat::kFloat32: return std::make_unique<PackedLinear>(gate, up, outputs, inputs);
-  }
-  std::abort();
 }
 
 }  // namespace tts::model::ops

@@ -17,15 +17,18 @@ class PackedLinear final : public Linear {
   // Gate and up panels alternate.
   PackedLinear(const float* gate, const float* up, std::size_t outputs, std::size_t inputs);
 
+  WeightFormat format() const noexcept override { return WeightFormat::kFloat32; }
   std::size_t inputs() const noexcept override { return inputs_; }
   std::size_t outputs() const noexcept override { return outputs_; }
-  void forward(ComputePool& pool, const Rows& x, const MutableRows& y, Activation activation) const override;
-  void forward_add(ComputePool& pool, const Rows& x, const MutableRows& y) const override;
+  std::size_t weight_bytes() const noexcept override { return weight_.size() * sizeof(float); }
+  void forward(ComputePool& pool, const InputRows& x, const MutableRows& y, Activation activation) const override;
+  void forward(ComputePool& pool, const InputRows& x, LinearInput& y, Activation activation) const override;
+  void forward_add(ComputePool& pool, const InputRows& x, const MutableRows& y) const override;
 
  private:
   void pack(const float* weight, std::size_t first_panel, std::size_t panel_step);
   template <class Kernel>
-  void run(ComputePool& pool, const Rows& x, const MutableRows& y, Kernel kernel) const;
+  void run(ComputePool& pool, const InputRows& x, const MutableRows& y, Kernel kernel) const;
 
   std::size_t outputs_ = 0, inputs_ = 0;
   std::size_t panels_ = 0;  // gate and up counted apart

@@ -43,7 +43,8 @@ std::unique_ptr<CpuStepEngine> make_engine(const std::function<void(GptWeights&)
                                            const CpuEngineOptions& options = kOptions) {
   GptWeights weights = RandomGpt(sizes()).weights();
   if (change) change(weights);
-  return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(testing::golden_manifest(), false), options);
+  return std::make_unique<CpuStepEngine>(std::move(weights),
+                                         load_sound_model(testing::golden_manifest(), false, ops::WeightFormat::kFloat32), options);
 }
 
 UtterancePrompt prompt_of(std::size_t length, std::int32_t first = 1) {

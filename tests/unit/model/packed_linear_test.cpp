@@ -1,5 +1,6 @@
 #include "ops/packed_linear.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,12 +19,18 @@ struct Sizes {
 
 constexpr float kUntouched = 12345.0F;
 
-std::vector<double> reference(const std::vector<float>& weight, const std::vector<float>& bias, const Sizes& sizes, const Rows& x) {
+LinearInput input_of(const std::vector<float>& values, std::size_t width) {
+  LinearInput input(WeightFormat::kFloat32, values.size() / width, width);
+  std::copy(values.begin(), values.end(), input.row(0));
+  return input;
+}
+
+std::vector<double> reference(const std::vector<float>& weight, const std::vector<float>& bias, const Sizes& sizes, const InputRows& x) {
   std::vector<double> y(x.rows * sizes.outputs);
   for (std::size_t m = 0; m < x.rows; ++m) {
     for (std::size_t n = 0; n < sizes.outputs; ++n) {
       double sum = bias.empty() ? 0.0 : bias[n];
-      for (std::size_t k = 0; k < sizes.inputs; ++k) sum += double{x.data[m * x.stride + k]} * weight[n * sizes.inputs + k];
+      for (std::size_t k = 0; k < sizes.inputs; ++k) sum += double{x.input.row(x.first + m * x.step)[k]} * weight[n * sizes.inputs + k];
       y[m * sizes.outputs + n] = sum;
     }
   }
@@ -48,14 +55,14 @@ TEST(PackedLinear, AgreesWithDoublePrecisionOnEveryInstructionSet) {
         ASSERT_EQ(linear->inputs(), sizes.inputs);
         ASSERT_EQ(linear->outputs(), sizes.outputs);
         for (const std::size_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 50, 97}) {
-          const std::size_t stride = sizes.inputs + 3, y_stride = sizes.outputs + 2;
-          const auto x = random_floats(rows * stride, 3);
+          const std::size_t y_stride = sizes.outputs + 2;
+          const LinearInput x = input_of(random_floats(rows * sizes.inputs, 3), sizes.inputs);
           const auto before = random_floats(rows * y_stride, 4);
-          const Rows in{x.data(), rows, stride};
+          const InputRows in{x, rows};
           const auto expected = reference(weight, bias, sizes, in);
           std::vector<float> plain(rows * y_stride, kUntouched), gelu(rows * y_stride, kUntouched), added = before;
-          linear->forward(pool, in, {plain.data(), y_stride});
-          linear->forward(pool, in, {gelu.data(), y_stride}, Activation::kGelu);
+          linear->forward(pool, in, MutableRows{plain.data(), y_stride});
+          linear->forward(pool, in, MutableRows{gelu.data(), y_stride}, Activation::kGelu);
           linear->forward_add(pool, in, {added.data(), y_stride});
           for (std::size_t m = 0; m < rows; ++m) {
             for (std::size_t n = 0; n < y_stride; ++n) {
@@ -86,11 +93,11 @@ TEST(PackedLinear, GateUpAgreesWithDoublePrecisionOnEveryInstructionSet) {
       const auto linear = make_gate_up(WeightFormat::kFloat32, gate.data(), up.data(), sizes.outputs, sizes.inputs);
       ASSERT_EQ(linear->outputs(), sizes.outputs);
       for (const std::size_t rows : {1, 5, 19}) {
-        const auto x = random_floats(rows * sizes.inputs, 7);
-        const Rows in{x.data(), rows, sizes.inputs};
+        const LinearInput x = input_of(random_floats(rows * sizes.inputs, 7), sizes.inputs);
+        const InputRows in{x, rows};
         const auto g = reference(gate, {}, sizes, in), u = reference(up, {}, sizes, in);
         std::vector<float> y(rows * sizes.outputs);
-        linear->forward(pool, in, {y.data(), sizes.outputs}, Activation::kSwiGlu);
+        linear->forward(pool, in, MutableRows{y.data(), sizes.outputs}, Activation::kSwiGlu);
         for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], exact_silu(g[i]) * u[i], 20 * tolerance(sizes.inputs));
       }
     }
@@ -99,10 +106,10 @@ TEST(PackedLinear, GateUpAgreesWithDoublePrecisionOnEveryInstructionSet) {
 
 TEST(PackedLinear, SwiGluSurvivesHugeGates) {
   ComputePool pool(1);
-  const std::vector<float> gate{-1e4F, 1e4F, -300.0F}, up{1.0F, 1.0F, 1.0F}, x{1.0F};
+  const std::vector<float> gate{-1e4F, 1e4F, -300.0F}, up{1.0F, 1.0F, 1.0F};
   const auto linear = make_gate_up(WeightFormat::kFloat32, gate.data(), up.data(), 3, 1);
   std::vector<float> y(3);
-  linear->forward(pool, {x.data(), 1, 1}, {y.data(), 3}, Activation::kSwiGlu);
+  linear->forward(pool, {input_of({1.0F}, 1), 1}, MutableRows{y.data(), 3}, Activation::kSwiGlu);
   EXPECT_NEAR(y[0], 0.0F, 1e-30F);
   EXPECT_EQ(y[1], 1e4F);
   EXPECT_NEAR(y[2], 0.0F, 1e-30F);
@@ -112,12 +119,13 @@ TEST(PackedLinear, SwiGluSurvivesHugeGates) {
 TEST(PackedLinear, TakesOverlappingRows) {
   ComputePool pool(2);
   const std::size_t channels = 20, frames = 30, outputs = 24;
-  const auto weight = random_floats(outputs * 3 * channels, 8), x = random_floats((frames + 2) * channels, 9);
+  const auto weight = random_floats(outputs * 3 * channels, 8), values = random_floats((frames + 2) * channels, 9);
+  const LinearInput x = input_of(values, channels);
   const auto linear = make_linear(WeightFormat::kFloat32, weight.data(), outputs, 3 * channels);
-  const Rows in{x.data(), frames, channels};
+  const InputRows in{x, frames};
   const auto expected = reference(weight, {}, {outputs, 3 * channels}, in);
   std::vector<float> y(frames * outputs);
-  linear->forward(pool, in, {y.data(), outputs});
+  linear->forward(pool, in, MutableRows{y.data(), outputs});
   for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], tolerance(3 * channels));
 }
 
@@ -130,23 +138,23 @@ TEST(PackedLinear, RowsAreBitEqualAloneInAnyBatchAndWithAnyNumberOfWorkers) {
     const auto linear = make_linear(WeightFormat::kFloat32, weight.data(), sizes.outputs, sizes.inputs, bias.data());
     const auto gated = make_gate_up(WeightFormat::kFloat32, weight.data(), up.data(), sizes.outputs, sizes.inputs);
     constexpr std::size_t kRows = 64;
-    const auto x = random_floats(kRows * sizes.inputs, 13);
+    const LinearInput x = input_of(random_floats(kRows * sizes.inputs, 13), sizes.inputs);
     const std::vector<float> residual = random_floats(kRows * sizes.outputs, 14);
 
     struct Results {
       std::vector<float> plain, gelu, swiglu, added;
     };
     const auto compute = [&](ComputePool& pool, std::size_t first, std::size_t rows) {
-      const Rows in{x.data() + first * sizes.inputs, rows, sizes.inputs};
+      const InputRows in{x, rows, first};
       Results r;
       r.plain.resize(rows * sizes.outputs);
       r.gelu.resize(rows * sizes.outputs);
       r.swiglu.resize(rows * sizes.outputs);
       r.added.assign(residual.begin() + static_cast<std::ptrdiff_t>(first * sizes.outputs),
                      residual.begin() + static_cast<std::ptrdiff_t>((first + rows) * sizes.outputs));
-      linear->forward(pool, in, {r.plain.data(), sizes.outputs});
-      linear->forward(pool, in, {r.gelu.data(), sizes.outputs}, Activation::kGelu);
-      gated->forward(pool, in, {r.swiglu.data(), sizes.outputs}, Activation::kSwiGlu);
+      linear->forward(pool, in, MutableRows{r.plain.data(), sizes.outputs});
+      linear->forward(pool, in, MutableRows{r.gelu.data(), sizes.outputs}, Activation::kGelu);
+      gated->forward(pool, in, MutableRows{r.swiglu.data(), sizes.outputs}, Activation::kSwiGlu);
       linear->forward_add(pool, in, {r.added.data(), sizes.outputs});
       return r;
     };

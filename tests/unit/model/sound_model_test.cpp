@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 std::string load_error(const engine::Manifest& manifest, bool verify = false) {
   try {
-    load_sound_model(manifest, verify);
+    load_sound_model(manifest, verify, ops::WeightFormat::kFloat32);
     return {};
   } catch (const std::runtime_error& error) {
     return error.what();
@@ -56,7 +56,7 @@ class ReferenceEncoderTest : public ::testing::Test {
     return model_.encoder.encode(pool_, model_.quantizer, pcm);
   }
 
-  SoundModel model_ = load_sound_model(nano(), false);
+  SoundModel model_ = load_sound_model(nano(), false, ops::WeightFormat::kFloat32);
   ops::ComputePool pool_{2};
 };
 

@@ -25,7 +25,7 @@ class StreamDecoderTest : public ::testing::Test {
     return {.slot = slot, .steps = steps, .last = last, .hidden = hidden_.data(), .codes = codes_.data(), .pcm = pcm_[slot]};
   }
 
-  SoundModel model_ = load_sound_model(testing::golden_manifest(), false);
+  SoundModel model_ = load_sound_model(testing::golden_manifest(), false, ops::WeightFormat::kFloat32);
   ops::ComputePool pool_{2};
   StreamDecoder decoder_{model_, pool_, {.slots = kSlots, .max_steps = kMaxSteps}};
   std::vector<float> hidden_;

@@ -1,0 +1,54 @@
+#pragma once
+// Activations as the linears of one format read them.
+//
+// Whoever makes a row writes float32 to row(r) and then calls commit_row(r), which converts it (float32: nothing to do). Rows may be
+// written by different workers, one row's pieces too; a row is committed once, when it is complete. A row's conversion depends on that
+// row only. Nothing allocates after construction.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/aligned_buffer.h"
+#include "ops/compute_pool.h"
+#include "ops/weight_format.h"
+
+namespace tts::model::ops {
+
+class LinearInput {
+ public:
+  // int8 codes are stored with this added, as unsigned bytes.
+  static constexpr int kInt8Offset = 128;
+
+  LinearInput() = default;  // holds no rows
+  LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width);
+
+  WeightFormat format() const noexcept { return format_; }
+  std::size_t max_rows() const noexcept { return max_rows_; }
+  std::size_t width() const noexcept { return width_; }
+  void set_width(std::size_t width) noexcept;  // of the rows written from now on; at most max_width; forgets the rows
+
+  float* row(std::size_t r) noexcept { return floats_.data() + r * width_; }  // row r + 1 follows without a gap
+  const float* row(std::size_t r) const noexcept { return floats_.data() + r * width_; }
+  void commit_row(std::size_t r) noexcept;
+  void commit(ComputePool& pool, std::size_t rows);  // rows 0 .. rows - 1
+
+  // --- For kernels: what commit_row() wrote. Rows follow each other without a gap; kReadable bytes behind the last may be read. ---
+
+  static constexpr std::size_t kReadable = 64;
+  std::uint16_t* bfloats(std::size_t r) noexcept { return static_cast<std::uint16_t*>(codes()) + r * width_; }
+  const std::uint16_t* bfloats(std::size_t r) const noexcept { return static_cast<const std::uint16_t*>(codes()) + r * width_; }
+  const std::uint8_t* bytes(std::size_t r) const noexcept { return static_cast<const std::uint8_t*>(codes()) + r * width_; }
+  float scale(std::size_t r) const noexcept { return scales_.data()[r]; }  // int8: value = scale * (byte - kInt8Offset)
+
+ private:
+  void* codes() noexcept { return codes_.data(); }
+  const void* codes() const noexcept { return codes_.data(); }
+
+  WeightFormat format_ = WeightFormat::kFloat32;
+  std::size_t max_rows_ = 0, max_width_ = 0, width_ = 0;
+  AlignedBuffer floats_;
+  AlignedBuffer codes_;   // bfloat16 or bytes
+  AlignedBuffer scales_;  // [row], int8 only
+};
+
+}  // namespace tts::model::ops
