@@ -41,6 +41,7 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
   Result<UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink);
   void cancel(UtteranceId id) noexcept;
   void set_paused(UtteranceId id, bool paused) noexcept;
+  void set_runs_dry_at(UtteranceId id, TimePoint when) noexcept;
   engine::EngineLoad load() const;
   engine::EngineHealth health() const;
   void close();  // returns when no retry is under way, and none begins later: the engines may then go
@@ -48,13 +49,14 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
  private:
   class Relay;
 
-  // Where an utterance is now. While a submission is under way its engine's id is 0 and cancel and pause only leave a mark.
+  // Where an utterance is now. While a submission is under way its engine's id is 0, and what is asked meanwhile only leaves a mark.
   struct Place {
     std::size_t engine = 0;
     UtteranceId id = 0;
     std::uint32_t attempt = 0;
     bool cancelled = false;
     bool paused = false;
+    TimePoint runs_dry_at{};  // as last reported; zero = nothing was
   };
 
   std::optional<Error> place(UtteranceId pool_id, std::uint32_t attempt, const engine::UtteranceRequest& request,
@@ -66,8 +68,8 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
   void forget(UtteranceId pool_id);
 
   const std::vector<engine::UtteranceEngine*> engines_;
-  // Held over cancel and set_paused calls, so that they reach an engine in the order they were made; never over submit. Engines call
-  // sinks from threads of their own, so no sink can run under it.
+  // Held over calls about one utterance, so that they reach an engine in the order they were made; never over submit. Engines call sinks
+  // from threads of their own, so no sink can run under it.
   std::mutex mutex_;
   std::unordered_map<UtteranceId, Place> places_;
   UtteranceId last_id_ = 0;
@@ -84,9 +86,9 @@ class EnginePool::Impl::Relay final : public engine::UtteranceSink, public std::
 
   const engine::UtteranceRequest& request() const noexcept { return request_; }
 
-  void on_pcm(std::span<const float> samples) override {
+  void on_pcm(std::span<const float> samples, bool last) override {
     started_ = true;
-    sink_->on_pcm(samples);
+    sink_->on_pcm(samples, last);
   }
 
   void on_done(const engine::UtteranceSummary& summary) override {
@@ -167,6 +169,7 @@ void EnginePool::Impl::settle(UtteranceId pool_id, std::uint32_t attempt, Uttera
   Place& place = found->second;
   place.id = id;
   if (place.paused) engines_[place.engine]->set_paused(id, true);
+  if (place.runs_dry_at != TimePoint{}) engines_[place.engine]->set_runs_dry_at(id, place.runs_dry_at);
   if (place.cancelled) engines_[place.engine]->cancel(id);
 }
 
@@ -219,6 +222,15 @@ void EnginePool::Impl::set_paused(UtteranceId id, bool paused) noexcept {
   if (place.id != 0) engines_[place.engine]->set_paused(place.id, paused);
 }
 
+void EnginePool::Impl::set_runs_dry_at(UtteranceId id, TimePoint when) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(id);
+  if (found == places_.end()) return;
+  Place& place = found->second;
+  place.runs_dry_at = when;
+  if (place.id != 0) engines_[place.engine]->set_runs_dry_at(place.id, when);
+}
+
 engine::EngineLoad EnginePool::Impl::load() const {
   engine::EngineLoad sum;
   for (const auto* engine : engines_) {
@@ -251,6 +263,7 @@ Result<UtteranceId> EnginePool::submit(engine::UtteranceRequest request, std::sh
 }
 void EnginePool::cancel(UtteranceId id) noexcept { impl_->cancel(id); }
 void EnginePool::set_paused(UtteranceId id, bool paused) noexcept { impl_->set_paused(id, paused); }
+void EnginePool::set_runs_dry_at(UtteranceId id, TimePoint when) noexcept { impl_->set_runs_dry_at(id, when); }
 engine::EngineLoad EnginePool::load() const { return impl_->load(); }
 engine::EngineHealth EnginePool::health() const { return impl_->health(); }
 

@@ -1,10 +1,12 @@
 #include "tts/observability/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <prometheus/counter.h>
@@ -44,6 +46,7 @@ const Buckets kFirstPacketBuckets{.05, .1, .15, .2, .25, .3, .4, .6, 1, 2, 5};
 const Buckets kRequestBuckets{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120};
 const Buckets kStepBuckets{.0005, .001, .002, .005, .01, .02, .03, .05, .1, .2, .5, 1};
 const Buckets kRowBuckets{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256};
+const Buckets kSlackBuckets{0, .05, .1, .2, .5, 1, 2, 5, 10, 20};
 const Buckets kRtfBuckets{.01, .02, .05, .1, .2, .3, .4, .5, .7, 1, 1.5, 2, 5};
 
 template <class T>
@@ -121,6 +124,18 @@ struct Metrics::Impl {
 
   Gauge& queue_length = single<Gauge>(registry, "tts_queue_length", "Utterances accepted and waiting for a slot.");
   Gauge& active_rows = single<Gauge>(registry, "tts_active_rows", "Utterances generating now.");
+  Counter& skipped_rows =
+      single<Counter>(registry, "tts_skipped_rows_total", "Steps that utterances sat out because listeners of others were short of audio.");
+  Histogram& playback_slack = histogram(registry, "tts_playback_slack_seconds",
+                                        "Audio a listener had left when the next piece came, by the server's own playback clock.", kSlackBuckets);
+  Counter& underruns =
+      single<Counter>(registry, "tts_underruns_total", "Pieces that came after their listener had run dry, by the server's own playback clock.");
+  Counter& underrun_seconds = single<Counter>(registry, "tts_underrun_seconds_total", "Silence that those listeners heard.");
+  Counter& low_latency_pieces =
+      single<Counter>(registry, "tts_low_latency_pieces_total", "Pieces decoded with less than exact lookahead.");
+  Gauge& realtime_streams =
+      single<Gauge>(registry, "tts_realtime_streams", "Streams that can be kept gap-free by what was measured lately; 0 = not known yet.");
+  Gauge& expected_wait = single<Gauge>(registry, "tts_expected_wait_seconds", "Time before a new utterance gets a slot, as estimated.");
   Histogram& step_seconds = histogram(registry, "tts_step_seconds", "Duration of one generation step over the whole batch.", kStepBuckets);
   Histogram& batch_rows = histogram(registry, "tts_batch_rows", "Decode rows that shared one generation step.", kRowBuckets);
   Counter& prefill_tokens = single<Counter>(registry, "tts_prefill_tokens_total", "Prompt positions consumed.");
@@ -161,13 +176,24 @@ struct Metrics::Impl {
   prometheus::Family<Gauge>& limits = prometheus::BuildGauge().Name("tts_limit").Help("Configured limits, by name.").Register(registry);
   prometheus::Family<Gauge>& build_info =
       prometheus::BuildGauge().Name("tts_build_info").Help("Always 1; the labels tell what runs.").Register(registry);
+  std::function<void()> refresh;
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
 Metrics::~Metrics() = default;
 
-void Metrics::set_queue_length(std::int64_t utterances) { impl_->queue_length.Set(static_cast<double>(utterances)); }
-void Metrics::set_active_rows(std::int64_t utterances) { impl_->active_rows.Set(static_cast<double>(utterances)); }
+void Metrics::add_queue_length(std::int64_t delta) { impl_->queue_length.Increment(static_cast<double>(delta)); }
+void Metrics::add_active_rows(std::int64_t delta) { impl_->active_rows.Increment(static_cast<double>(delta)); }
+void Metrics::rows_skipped(std::uint32_t rows) { impl_->skipped_rows.Increment(rows); }
+
+void Metrics::piece_delivered(std::chrono::duration<double> left, bool low_latency) {
+  impl_->playback_slack.Observe(std::max(0.0, left.count()));
+  if (left.count() < 0) {
+    impl_->underruns.Increment();
+    impl_->underrun_seconds.Increment(-left.count());
+  }
+  if (low_latency) impl_->low_latency_pieces.Increment();
+}
 
 void Metrics::step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took) {
   impl_->step_seconds.Observe(took.count());
@@ -208,12 +234,21 @@ void Metrics::add_stream_bytes(std::int64_t delta) { impl_->stream_bytes.Increme
 void Metrics::add_connections(std::int64_t delta) { impl_->connections.Increment(static_cast<double>(delta)); }
 
 void Metrics::set_limit(std::string_view name, double value) { impl_->limits.Add({{"name", std::string(name)}}).Set(value); }
+void Metrics::set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait) {
+  impl_->realtime_streams.Set(realtime_streams);
+  impl_->expected_wait.Set(expected_wait.count());
+}
 void Metrics::set_ready(bool ready) { impl_->ready.Set(ready ? 1 : 0); }
 
 void Metrics::set_build_info(std::string_view version, std::string_view model, std::string_view device) {
   impl_->build_info.Add({{"version", std::string(version)}, {"model", std::string(model)}, {"device", std::string(device)}}).Set(1);
 }
 
-std::string Metrics::render() const { return prometheus::TextSerializer().Serialize(impl_->registry.Collect()); }
+void Metrics::before_render(std::function<void()> refresh) { impl_->refresh = std::move(refresh); }
+
+std::string Metrics::render() const {
+  if (impl_->refresh) impl_->refresh();
+  return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
+}
 
 }  // namespace tts::observability

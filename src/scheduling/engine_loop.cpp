@@ -261,7 +261,7 @@ void EngineLoop::deliver() {
     row.flushed = work.last;
     row.samples += work.samples;
     if (work.samples == 0) continue;
-    const bool taken = call_sink(*row.utterance, [&] { row.utterance->sink->on_pcm(work.pcm.first(work.samples)); });
+    const bool taken = call_sink(*row.utterance, [&] { row.utterance->sink->on_pcm(work.pcm.first(work.samples), work.last); });
     if (!taken) end(row, StopReason::kCancelled, {ErrorCode::kCancelled, "the receiver failed", {}, {}});
   }
 }
@@ -312,8 +312,8 @@ void EngineLoop::remove_gone() {
 }
 
 void EngineLoop::rows_changed() {
-  active_.store(static_cast<std::uint32_t>(rows_.size()), std::memory_order_relaxed);
-  metrics_.set_active_rows(static_cast<std::int64_t>(rows_.size()));
+  const auto before = active_.exchange(static_cast<std::uint32_t>(rows_.size()), std::memory_order_relaxed);
+  metrics_.add_active_rows(static_cast<std::int64_t>(rows_.size()) - before);
 }
 
 TimePoint EngineLoop::next_wake() const {

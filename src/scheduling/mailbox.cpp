@@ -29,7 +29,8 @@ Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std:
   utterance->id = ++last_id_;
   arrivals_.push_back(utterance);
   live_.emplace(utterance->id, utterance);
-  metrics_.set_queue_length(++queued_);
+  ++queued_;
+  metrics_.add_queue_length(1);
   wake();
   return utterance->id;
 }
@@ -48,6 +49,11 @@ void Mailbox::set_paused(engine::UtteranceId id, bool paused) noexcept {
   if (found == live_.end()) return;
   found->second->paused.store(paused, std::memory_order_relaxed);
   wake();
+}
+
+void Mailbox::set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = live_.find(id); found != live_.end()) found->second->report(when);
 }
 
 void Mailbox::begin_stop(TimePoint cut_at) {
@@ -74,7 +80,7 @@ void Mailbox::take(std::vector<UtterancePtr>& arrivals) {
 void Mailbox::leave_queue(std::uint32_t count) {
   const std::lock_guard lock(mutex_);
   queued_ -= count;
-  metrics_.set_queue_length(queued_);
+  metrics_.add_queue_length(-static_cast<std::int64_t>(count));
 }
 
 void Mailbox::forget(engine::UtteranceId id) {

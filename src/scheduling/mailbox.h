@@ -26,6 +26,7 @@ class Mailbox {
   Result<engine::UtteranceId> post(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink);
   void cancel(engine::UtteranceId id) noexcept;
   void set_paused(engine::UtteranceId id, bool paused) noexcept;
+  void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept;  // read at the next turn; wakes nobody
   void begin_stop(TimePoint cut_at);  // refuses new work from now on; an earlier cut_at replaces a later one
 
   std::uint32_t queued() const;

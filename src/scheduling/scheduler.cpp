@@ -47,6 +47,7 @@ class Scheduler::Impl {
 
   void cancel(engine::UtteranceId id) noexcept { mailbox_.cancel(id); }
   void set_paused(engine::UtteranceId id, bool paused) noexcept { mailbox_.set_paused(id, paused); }
+  void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept { mailbox_.set_runs_dry_at(id, when); }
 
   engine::EngineLoad load() const {
     return {.queued = mailbox_.queued(), .active = loop_.active(), .max_active = options_.max_batch, .max_queued = options_.max_queue};
@@ -103,6 +104,7 @@ Result<engine::UtteranceId> Scheduler::submit(engine::UtteranceRequest request, 
 }
 void Scheduler::cancel(engine::UtteranceId id) noexcept { impl_->cancel(id); }
 void Scheduler::set_paused(engine::UtteranceId id, bool paused) noexcept { impl_->set_paused(id, paused); }
+void Scheduler::set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept { impl_->set_runs_dry_at(id, when); }
 engine::EngineLoad Scheduler::load() const { return impl_->load(); }
 engine::EngineHealth Scheduler::health() const { return impl_->health(); }
 const engine::EngineInfo& Scheduler::info() const noexcept { return impl_->info(); }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "tts/engine/utterance_engine.h"
 
@@ -16,6 +17,16 @@ struct Utterance {
   TimePoint submitted_at{};
   std::atomic<bool> cancelled{false};
   std::atomic<bool> paused{false};
+
+  // When the listener runs dry, as its sender says. Any thread reports, the engine's thread takes each report once.
+  void report(TimePoint runs_dry_at) noexcept { reported_.store(runs_dry_at.time_since_epoch().count(), std::memory_order_relaxed); }
+  std::optional<TimePoint> take_report() noexcept {
+    if (reported_.load(std::memory_order_relaxed) == 0) return std::nullopt;
+    return TimePoint(Duration(reported_.exchange(0, std::memory_order_relaxed)));
+  }
+
+ private:
+  std::atomic<TimePoint::rep> reported_{0};  // 0 = nothing new
 };
 
 using UtterancePtr = std::shared_ptr<Utterance>;

@@ -28,7 +28,7 @@ class Job::Sink final : public engine::UtteranceSink {
   Sink(std::shared_ptr<Job> job, std::uint32_t index, std::shared_ptr<UtteranceControl> control)
       : job_(std::move(job)), index_(index), control_(std::move(control)) {}
 
-  void on_pcm(std::span<const float> samples) override {
+  void on_pcm(std::span<const float> samples, bool) override {
     control_->add_backlog(samples.size());
     job_->post([job = job_.get(), index = index_, control = control_, pcm = std::vector<float>(samples.begin(), samples.end())]() mutable {
       job->on_pcm(index, std::move(pcm), *control);

@@ -34,7 +34,8 @@ struct FakeEngineOptions {
                           .max_context = 4096,
                           .max_rows_per_step = 64,
                           .max_pending_steps = 64,
-                          .lookahead_steps = 0};
+                          .lookahead_steps = 0,
+                          .precision = {}};
   std::int32_t vocabulary = 100000;  // token ids must be below
   // Steps an utterance generates before its end token (audio steps, or tokens in the text stage); cut by max_steps.
   std::function<std::uint32_t(const engine::UtterancePrompt&)> steps_of = [](const engine::UtterancePrompt& prompt) {

@@ -23,6 +23,7 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
     engine::UtteranceRequest request;
     std::shared_ptr<engine::UtteranceSink> sink;  // null after the final call
     bool cancelled = false, paused = false, pause_seen = false;
+    TimePoint runs_dry_at{};  // as last reported; zero = nothing was
   };
 
   Result<engine::UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) override {
@@ -47,6 +48,9 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
       utterance.paused = paused;
       utterance.pause_seen |= paused;
     });
+  }
+  void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept override {
+    change(id, [when](Utterance& utterance) { utterance.runs_dry_at = when; });
   }
   engine::EngineLoad load() const override {
     const std::lock_guard lock(mutex_);
@@ -87,7 +91,7 @@ class FakeUtteranceEngine final : public engine::UtteranceEngine {
     wait_until([count](const auto& all) { return all.size() >= count; });
   }
 
-  void pcm(std::size_t index, std::span<const float> samples) { utterance(index).sink->on_pcm(samples); }
+  void pcm(std::size_t index, std::span<const float> samples, bool last = false) { utterance(index).sink->on_pcm(samples, last); }
   void done(std::size_t index, engine::UtteranceSummary summary = {}) { take_sink(index)->on_done(summary); }
   void fail(std::size_t index, Error error) { take_sink(index)->on_error(error); }
 

@@ -17,10 +17,11 @@ class RecordingSink final : public engine::UtteranceSink {
  public:
   std::function<void(std::size_t samples)> pcm_hook;  // runs on the engine's thread, outside locks; set before submission
 
-  void on_pcm(std::span<const float> samples) override {
+  void on_pcm(std::span<const float> samples, bool last) override {
     {
       const std::lock_guard lock(mutex_);
-      if (finals_ > 0) ++calls_after_final_;
+      if (finals_ > 0 || last_seen_) ++calls_after_final_;
+      last_seen_ = last;
       pcm_.insert(pcm_.end(), samples.begin(), samples.end());
       pieces_.push_back(samples.size());
     }
@@ -51,7 +52,8 @@ class RecordingSink final : public engine::UtteranceSink {
   std::optional<engine::UtteranceSummary> summary() const { return locked(summary_); }
   std::optional<Error> error() const { return locked(error_); }
   int finals() const { return locked(finals_); }
-  int calls_after_final() const { return locked(calls_after_final_); }
+  bool last_seen() const { return locked(last_seen_); }  // a piece said that it was the last
+  int calls_after_final() const { return locked(calls_after_final_); }  // likewise of pieces after the last
 
  private:
   template <class T>
@@ -68,6 +70,7 @@ class RecordingSink final : public engine::UtteranceSink {
   std::optional<Error> error_;
   int finals_ = 0;
   int calls_after_final_ = 0;
+  bool last_seen_ = false;
 };
 
 }  // namespace tts::test

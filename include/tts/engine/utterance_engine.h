@@ -22,11 +22,21 @@ enum class Delivery : std::uint8_t {
   kWhole,     // used when complete (a file): shares what streams leave over
 };
 
+// What a streamed utterance may give up for an earlier first sound.
+enum class Latency : std::uint8_t {
+  kDefault,  // as the engine is configured
+  kLow,      // first samples look at fewer of the steps that follow them; later ones at more, as the listener's buffer allows, up to all
+  kExact,    // nothing: every sample equals that of decoding the whole utterance at once
+};
+
 struct UtteranceRequest {
   std::string request_id;                    // for logs only
   UtterancePrompt prompt;
   SamplingParams sampling;
   Delivery delivery = Delivery::kStreamed;
+  Latency latency = Latency::kDefault;       // whole utterances are always exact
+  std::uint64_t listener = 0;                // utterances heard one after the other share it, so that they count as one stream and the
+                                             // later one yields to the earlier; 0 = a listener of its own
   TimePoint runs_dry_at{};                   // streamed: when the listener has heard all that earlier utterances of its request gave;
                                              // zero = nothing is heard yet, every moment until the first sample is silence
   TimePoint deadline = TimePoint::max();     // past it the utterance stops with kDeadlineExceeded
@@ -45,7 +55,8 @@ struct UtteranceSummary {
 class UtteranceSink {
  public:
   virtual ~UtteranceSink() = default;
-  virtual void on_pcm(std::span<const float> samples) = 0;  // valid during the call only
+  // `samples` are valid during the call only. `last`: none follow; an utterance may also end without such a call.
+  virtual void on_pcm(std::span<const float> samples, bool last) = 0;
   virtual void on_done(const UtteranceSummary& summary) = 0;
   virtual void on_error(const Error& error) = 0;
 };
@@ -80,6 +91,10 @@ class UtteranceEngine {
 
   // A paused utterance keeps its slot and generates nothing (its listener's buffer is full). Unknown ids are ignored.
   virtual void set_paused(UtteranceId id, bool paused) noexcept = 0;
+
+  // The sender knows better than the engine's own estimate (first samples out plus all samples since) when this utterance's listener
+  // runs dry: it reported its buffer, or packets still wait here. All samples given so far must be counted in. Unknown ids are ignored.
+  virtual void set_runs_dry_at(UtteranceId id, TimePoint when) noexcept = 0;
 
   virtual EngineLoad load() const = 0;
   virtual EngineHealth health() const = 0;

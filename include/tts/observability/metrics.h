@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,8 +17,11 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  void set_queue_length(std::int64_t utterances);  // tts_queue_length
-  void set_active_rows(std::int64_t utterances);   // tts_active_rows
+  void add_queue_length(std::int64_t delta);  // tts_queue_length; a delta, as the next, so that several engines add up
+  void add_active_rows(std::int64_t delta);   // tts_active_rows
+  void rows_skipped(std::uint32_t rows);      // tts_skipped_rows_total
+  // A piece of sound reached its listener, who had that much left to hear; negative = had run dry that long ago.
+  void piece_delivered(std::chrono::duration<double> left, bool low_latency);
   void step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took);
   void decode_done(std::uint32_t streams, std::uint32_t steps, std::chrono::duration<double> took);
   void utterance_finished(std::string_view stop_reason);
@@ -33,9 +37,11 @@ class Metrics {
   void add_connections(std::int64_t delta);                   // tts_connections
 
   void set_limit(std::string_view name, double value);                                             // tts_limit{name}
+  void set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait);  // of all engines together
   void set_ready(bool ready);                                                                      // tts_ready
   void set_build_info(std::string_view version, std::string_view model, std::string_view device);  // tts_build_info
-  std::string render() const;  // Prometheus text exposition format 0.0.4
+  void before_render(std::function<void()> refresh);  // brings gauges up to date; set before the first render(), on whose thread it runs
+  std::string render() const;                         // Prometheus text exposition format 0.0.4
 
  private:
   struct Impl;

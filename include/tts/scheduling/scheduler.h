@@ -36,6 +36,7 @@ class Scheduler final : public engine::UtteranceEngine {
   Result<engine::UtteranceId> submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) override;
   void cancel(engine::UtteranceId id) noexcept override;
   void set_paused(engine::UtteranceId id, bool paused) noexcept override;
+  void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept override;
   engine::EngineLoad load() const override;
   engine::EngineHealth health() const override;
   const engine::EngineInfo& info() const noexcept;

@@ -68,6 +68,20 @@ TEST_F(EnginePoolTest, IdsAreThePoolsOwn) {
   EXPECT_TRUE(a_.utterance(0).paused);
   pool_.set_paused(*first, false);
   EXPECT_FALSE(a_.utterance(0).paused);
+  const TimePoint soon = TimePoint(std::chrono::seconds(7));
+  pool_.set_runs_dry_at(*second, soon);
+  pool_.set_runs_dry_at(999, soon);
+  EXPECT_EQ(b_.utterance(0).runs_dry_at, soon);
+  EXPECT_EQ(a_.utterance(0).runs_dry_at, TimePoint{});
+}
+
+TEST_F(EnginePoolTest, WhatWasReportedFollowsTheUtteranceToItsSecondEngine) {
+  const auto id = submit(sink_);
+  const TimePoint soon = TimePoint(std::chrono::seconds(7));
+  pool_.set_runs_dry_at(*id, soon);
+  a_.fail(0, kFailure);
+  ASSERT_EQ(b_.submitted(), 1U);
+  EXPECT_EQ(b_.utterance(0).runs_dry_at, soon);
 }
 
 TEST_F(EnginePoolTest, AFullEngineLetsTheNextOneTry) {
@@ -225,7 +239,7 @@ class EagerEngine final : public engine::UtteranceEngine {
       if (id % 3 == 0) {
         sink->on_error(kFailure);
       } else {
-        sink->on_pcm(std::vector<float>(8));
+        sink->on_pcm(std::vector<float>(8), false);
         sink->on_done({});
       }
     });
@@ -233,6 +247,7 @@ class EagerEngine final : public engine::UtteranceEngine {
   }
   void cancel(engine::UtteranceId) noexcept override { ++calls; }
   void set_paused(engine::UtteranceId, bool) noexcept override { ++calls; }
+  void set_runs_dry_at(engine::UtteranceId, TimePoint) noexcept override { ++calls; }
   engine::EngineLoad load() const override { return {.queued = 0, .active = 0, .max_active = 1, .max_queued = 1}; }
   engine::EngineHealth health() const override { return {.ready = true, .last_progress = {}, .detail = {}}; }
   std::atomic<int> calls{0};
@@ -256,6 +271,7 @@ TEST(EnginePoolRaces, EveryUtteranceEndsOnceWhateverOvertakesWhat) {
         ASSERT_TRUE(id.ok());
         pool.set_paused(*id, true);
         pool.set_paused(*id, false);
+        pool.set_runs_dry_at(*id, TimePoint(std::chrono::seconds(1)));
         if (i % 2 == 0) pool.cancel(*id);
         sink->wait();
         EXPECT_EQ(sink->finals(), 1);

@@ -23,6 +23,7 @@ class IdleEngine final : public engine::UtteranceEngine {
   }
   void cancel(engine::UtteranceId) noexcept override {}
   void set_paused(engine::UtteranceId, bool) noexcept override {}
+  void set_runs_dry_at(engine::UtteranceId, TimePoint) noexcept override {}
   engine::EngineLoad load() const override { return load_now; }
   engine::EngineHealth health() const override { return health_now; }
 

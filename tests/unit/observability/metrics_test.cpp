@@ -17,8 +17,40 @@ using testing::Not;
 TEST(Metrics, QueueLengthKeepsTheNameAutoscalersRead) {
   Metrics metrics;
   EXPECT_THAT(metrics.render(), HasSubstr("tts_queue_length 0\n"));
-  metrics.set_queue_length(7);
+  metrics.add_queue_length(7);
   EXPECT_THAT(metrics.render(), HasSubstr("tts_queue_length 7\n"));
+}
+
+TEST(Metrics, EnginesOfOneProcessAddUp) {
+  Metrics metrics;
+  metrics.add_queue_length(2);
+  metrics.add_active_rows(5);
+  metrics.add_queue_length(3);
+  metrics.add_active_rows(4);
+  metrics.add_active_rows(-5);
+  EXPECT_THAT(metrics.render(), HasSubstr("tts_queue_length 5\n"));
+  EXPECT_THAT(metrics.render(), HasSubstr("tts_active_rows 4\n"));
+}
+
+TEST(Metrics, UnderrunsAreNegativeSlack) {
+  Metrics metrics;
+  metrics.piece_delivered(duration<double>(0.3), true);
+  metrics.piece_delivered(duration<double>(-0.25), false);
+  const auto text = metrics.render();
+  EXPECT_THAT(text, HasSubstr("tts_underruns_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("tts_underrun_seconds_total 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("tts_playback_slack_seconds_bucket{le=\"0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tts_playback_slack_seconds_count 2\n"));
+  EXPECT_THAT(text, HasSubstr("tts_low_latency_pieces_total 1\n"));
+}
+
+TEST(Metrics, CapacityIsBroughtUpToDateBeforeItIsRead) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.render(), HasSubstr("tts_realtime_streams 0\n"));
+  metrics.before_render([&] { metrics.set_capacity(12, duration<double>(1.5)); });
+  const auto text = metrics.render();
+  EXPECT_THAT(text, HasSubstr("tts_realtime_streams 12\n"));
+  EXPECT_THAT(text, HasSubstr("tts_expected_wait_seconds 1.5\n"));
 }
 
 TEST(Metrics, FirstPacketObjectiveIsABucketEdge) {

@@ -27,7 +27,7 @@ namespace {
 
 class CountingSink final : public engine::UtteranceSink {
  public:
-  void on_pcm(std::span<const float> samples) override { heard += samples.size(); }
+  void on_pcm(std::span<const float> samples, bool) override { heard += samples.size(); }
   void on_done(const engine::UtteranceSummary&) override {}
   void on_error(const Error&) override {}
   std::size_t heard = 0;

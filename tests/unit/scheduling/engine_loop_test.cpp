@@ -364,7 +364,7 @@ TEST(EngineLoop, ARejectedPromptGetsItsErrorAndNoSlot) {
 
 class ThrowingSink final : public engine::UtteranceSink {
  public:
-  void on_pcm(std::span<const float>) override { throw std::runtime_error("broken receiver"); }
+  void on_pcm(std::span<const float>, bool) override { throw std::runtime_error("broken receiver"); }
   void on_done(const engine::UtteranceSummary&) override { ++finals; }
   void on_error(const Error& error) override {
     ++finals;

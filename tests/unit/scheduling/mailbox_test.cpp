@@ -66,11 +66,18 @@ TEST_F(MailboxTest, FlagsReachTheUtteranceUntilItIsForgotten) {
   EXPECT_TRUE(utterance->paused);
   mailbox_.set_paused(id, false);
   EXPECT_FALSE(utterance->paused);
+  const TimePoint soon = clock_.now() + std::chrono::seconds(1);
+  EXPECT_FALSE(utterance->take_report());
+  mailbox_.set_runs_dry_at(id, soon);
+  EXPECT_EQ(utterance->take_report(), soon);
+  EXPECT_FALSE(utterance->take_report()) << "each report is taken once";
   mailbox_.forget(id);
   mailbox_.cancel(id);
+  mailbox_.set_runs_dry_at(id, soon);
   mailbox_.cancel(999);
   mailbox_.set_paused(999, true);
   EXPECT_FALSE(utterance->cancelled);
+  EXPECT_FALSE(utterance->take_report());
 }
 
 TEST_F(MailboxTest, StoppingRefusesButKeepsWhatWasAccepted) {
