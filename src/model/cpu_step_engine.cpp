@@ -36,7 +36,8 @@ CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngi
             .max_context = options.max_context,
             .max_rows_per_step = options.max_slots + options.max_prefill_rows,
             .max_pending_steps = options.max_decode_steps,
-            .lookahead_steps = stream_decoder_.lookahead_steps()},
+            .lookahead_steps = stream_decoder_.lookahead_steps(),
+            .precision = {}},
       slots_(options.max_slots),
       pending_hidden_(std::size_t{options.max_slots} * options.max_decode_steps * weights_.sizes.hidden_size),
       pending_codes_(std::size_t{options.max_slots} * options.max_decode_steps) {

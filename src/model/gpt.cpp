@@ -9,8 +9,13 @@
 namespace tts::model {
 namespace {
 
-// Row-wise work of this many rows makes one block: less is not worth handing to another worker.
-constexpr std::size_t kRowsPerBlock = 4;
+// Work on so few rows is done sooner than handed out.
+constexpr std::size_t kRowsAlone = 12;
+constexpr std::size_t kRowsPerBlock = 8;
+// Attention is cut finer than there are workers, so that they end together.
+constexpr std::size_t kBlocksPerWorker = 8;
+
+std::size_t div_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -19,7 +24,8 @@ Gpt::Gpt(const GptWeights& weights, ops::ComputePool& pool, const GptLimits& lim
       pool_(pool),
       qkv_width_(weights.sizes.hidden_size + 2 * weights.kv_width()),
       code_logits_width_(engine::kCodebooks * std::size_t{weights.sizes.num_audio_tokens}),
-      cache_({.slots = limits.slots,
+      cache_({.format = limits.kv,
+              .slots = limits.slots,
               .layers = weights.sizes.num_hidden_layers,
               .heads = weights.sizes.num_key_value_heads,
               .positions = limits.positions,
@@ -30,33 +36,27 @@ Gpt::Gpt(const GptWeights& weights, ops::ComputePool& pool, const GptLimits& lim
       normed_(weights.format(), limits.rows, hidden_size()),
       attended_(weights.format(), limits.rows, hidden_size()),
       inner_(weights.format(), limits.rows, weights.sizes.intermediate_size),
-      scores_(pool.workers() * cache_.positions()),
-      hidden_(weights.format(), limits.slots, hidden_size()),
+      hidden_(weights.head_format(), limits.slots, hidden_size()),
       code_logits_(limits.slots * code_logits_width_),
       text_logits_(weights.text_head ? limits.slots * std::size_t{weights.sizes.num_text_tokens} : 0),
+      blocks_left_(limits.rows),
       result_index_(limits.rows),
-      result_head_(limits.rows) {}
+      result_head_(limits.rows) {
+  groups_.reserve(limits.rows);
+}
 
 void Gpt::embed_text(std::int32_t token, std::span<float> out) const {
-  std::copy_n(weights_.text_embedding.data() + static_cast<std::size_t>(token) * hidden_size(), hidden_size(), out.data());
+  weights_.text_embedding.copy_row(static_cast<std::size_t>(token), out);
 }
 
 void Gpt::embed_codes(const engine::CodeFrame& codes, std::span<float> out) const {
-  const auto row = [&](std::size_t q) { return weights_.code_embedding[q].data() + codes[q] * hidden_size(); };
-  std::copy_n(row(0), hidden_size(), out.data());
-  for (std::size_t q = 1; q < codes.size(); ++q) ops::axpy(1.0F, row(q), hidden_size(), out.data());
-}
-
-template <class Fn>
-void Gpt::for_each_row(std::size_t rows, Fn&& fn) {
-  pool_.run((rows + kRowsPerBlock - 1) / kRowsPerBlock, [&](std::size_t block, std::uint32_t) {
-    const std::size_t end = std::min(rows, (block + 1) * kRowsPerBlock);
-    for (std::size_t row = block * kRowsPerBlock; row < end; ++row) fn(row);
-  });
+  weights_.code_embedding[0].copy_row(codes[0], out);
+  for (std::size_t q = 1; q < codes.size(); ++q) weights_.code_embedding[q].add_row(codes[q], out);
 }
 
 void Gpt::forward(std::span<const GptRow> rows) {
   assert(!rows.empty() && rows.size() <= result_index_.size());
+  group_rows(rows);
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     attention(weights_.layers[i], i, rows);
     feed_forward(weights_.layers[i], rows.size());
@@ -64,52 +64,82 @@ void Gpt::forward(std::span<const GptRow> rows) {
   heads(rows);
 }
 
-void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<const GptRow> rows) {
-  const std::size_t hidden = hidden_size(), dim = weights_.head_dim();
-  const std::size_t query_heads = weights_.sizes.num_attention_heads, kv_heads = weights_.sizes.num_key_value_heads;
-  const std::size_t group = query_heads / kv_heads;
-  const auto eps = static_cast<float>(weights_.sizes.rms_norm_eps);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
+void Gpt::group_rows(std::span<const GptRow> rows) {
+  groups_.clear();
+  for (std::uint32_t r = 0; r < rows.size(); ++r) {
+    if (r == 0 || rows[r].slot != rows[r - 1].slot) groups_.push_back({.first_row = r, .rows = 0});
+    ++groups_.back().rows;
+  }
+  const auto work = [&](const Group& group) {
+    return std::uint64_t{group.rows} * (std::uint64_t{rows[group.first_row].position} + group.rows);
+  };
+  std::sort(groups_.begin(), groups_.end(), [&](const Group& a, const Group& b) { return work(a) > work(b); });
+}
 
-  for_each_row(rows.size(), [&](std::size_t r) {
-    ops::rms_norm(x_.data() + r * hidden, layer.input_norm.data(), eps, hidden, normed_.row(r));
-    normed_.commit_row(r);
-  });
+// normed_ = RMSNorm of x_, ready for the next product.
+void Gpt::normalise(std::size_t rows, const std::vector<float>& weight) {
+  const auto eps = static_cast<float>(weights_.sizes.rms_norm_eps);
+  const auto part = [&](std::size_t first, std::size_t end) {
+    for (std::size_t r = first; r < end; ++r) {
+      ops::rms_norm(x_.data() + r * hidden_size(), weight.data(), eps, hidden_size(), normed_.row(r));
+      normed_.commit_row(r);
+    }
+  };
+  if (rows <= kRowsAlone) return part(0, rows);
+  pool_.run(div_up(rows, kRowsPerBlock),
+            [&](std::size_t block, std::uint32_t) { part(block * kRowsPerBlock, std::min(rows, (block + 1) * kRowsPerBlock)); });
+}
+
+void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<const GptRow> rows) {
+  normalise(rows.size(), layer.input_norm);
   layer.qkv->forward(pool_, {normed_, rows.size()}, ops::MutableRows{qkv_.data(), qkv_width_});
-  for_each_row(rows.size(), [&](std::size_t r) {
-    float* const q = qkv_.data() + r * qkv_width_;
-    float* const k = q + hidden;
-    const float* const v = k + kv_heads * dim;
-    const std::size_t position = rows[r].position;
-    for (std::size_t h = 0; h < query_heads; ++h) rope_.rotate(position, q + h * dim);
-    for (std::size_t h = 0; h < kv_heads; ++h) {
-      rope_.rotate(position, k + h * dim);
-      ops::store_key(k + h * dim, dim, position, cache_.keys(rows[r].slot, index, h));
-      std::copy_n(v + h * dim, dim, cache_.values(rows[r].slot, index, h) + position * dim);
-    }
+
+  const std::size_t kv_heads = weights_.sizes.num_key_value_heads;
+  const std::size_t heads_per_block =
+      std::clamp<std::size_t>(groups_.size() * kv_heads / (kBlocksPerWorker * pool_.workers()), 1, kv_heads);
+  const std::size_t blocks_per_group = div_up(kv_heads, heads_per_block);
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    blocks_left_[g].store(static_cast<std::uint32_t>(blocks_per_group), std::memory_order_relaxed);
+  pool_.run(groups_.size() * blocks_per_group, [&](std::size_t block, std::uint32_t) {
+    const std::size_t g = block / blocks_per_group, first = block % blocks_per_group * heads_per_block;
+    const Group& group = groups_[g];
+    attend_heads(group, first, std::min(kv_heads, first + heads_per_block), index, rows);
+    if (blocks_left_[g].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    for (std::size_t r = group.first_row; r < group.first_row + group.rows; ++r) attended_.commit_row(r);
   });
-  pool_.run(rows.size() * kv_heads, [&](std::size_t block, std::uint32_t worker) {
-    const std::size_t r = block / kv_heads, kv_head = block % kv_heads;
-    const float* const keys = cache_.keys(rows[r].slot, index, kv_head);
-    const float* const values = cache_.values(rows[r].slot, index, kv_head);
-    for (std::size_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-      ops::attend(qkv_.data() + r * qkv_width_ + h * dim, keys, values, std::size_t{rows[r].position} + 1, dim, scale,
-                  scores_.data() + worker * cache_.positions(), attended_.row(r) + h * dim);
+  layer.output->forward_add(pool_, {attended_, rows.size()}, {x_.data(), hidden_size()});
+}
+
+// Some key/value heads of one slot: positions into queries and keys, keys and values into the cache, then attention.
+void Gpt::attend_heads(const Group& group, std::size_t first_head, std::size_t end_head, std::size_t layer, std::span<const GptRow> rows) {
+  const std::size_t dim = weights_.head_dim(), query_heads = weights_.sizes.num_attention_heads;
+  const std::size_t kv_heads = weights_.sizes.num_key_value_heads, queries = query_heads / kv_heads;
+  const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
+  const std::size_t slot = rows[group.first_row].slot, end_row = group.first_row + group.rows;
+  for (std::size_t h = first_head; h < end_head; ++h) {
+    for (std::size_t r = group.first_row; r < end_row; ++r) {
+      assert(rows[r].slot == slot && rows[r].position == rows[group.first_row].position + (r - group.first_row));
+      float* const q = qkv_.data() + r * qkv_width_;
+      float* const key = q + (query_heads + h) * dim;
+      for (std::size_t i = h * queries; i < (h + 1) * queries; ++i) rope_.rotate(rows[r].position, q + i * dim);
+      rope_.rotate(rows[r].position, key);
+      cache_.store(slot, layer, h, rows[r].position, key, key + kv_heads * dim);
     }
-  });
-  attended_.commit(pool_, rows.size());
-  layer.output->forward_add(pool_, {attended_, rows.size()}, {x_.data(), hidden});
+    ops::KvHead history = cache_.head(slot, layer, h);
+    if (h + 1 < end_head) history.next = cache_.head(slot, layer, h + 1).records;
+    for (std::size_t r = group.first_row; r < end_row; ++r) {
+      for (std::size_t i = h * queries; i < (h + 1) * queries; ++i) {
+        ops::attend(cache_.format(), qkv_.data() + r * qkv_width_ + i * dim, history, std::size_t{rows[r].position} + 1, dim, scale,
+                    attended_.row(r) + i * dim);
+      }
+    }
+  }
 }
 
 void Gpt::feed_forward(const GptLayerWeights& layer, std::size_t rows) {
-  const std::size_t hidden = hidden_size();
-  const auto eps = static_cast<float>(weights_.sizes.rms_norm_eps);
-  for_each_row(rows, [&](std::size_t r) {
-    ops::rms_norm(x_.data() + r * hidden, layer.post_attention_norm.data(), eps, hidden, normed_.row(r));
-    normed_.commit_row(r);
-  });
+  normalise(rows, layer.post_attention_norm);
   layer.gate_up->forward(pool_, {normed_, rows}, inner_, ops::Activation::kSwiGlu);
-  layer.down->forward_add(pool_, {inner_, rows}, {x_.data(), hidden});
+  layer.down->forward_add(pool_, {inner_, rows}, {x_.data(), hidden_size()});
 }
 
 // Collects the rows that have a head, code rows first, so that each head is one product.

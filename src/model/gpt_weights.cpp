@@ -77,10 +77,11 @@ GptWeights load_gpt_weights(const engine::GptSizes& sizes, const SafetensorsFile
   weights.final_norm = gpt.get("norm.weight", {hidden});
 
   TensorReader embed(embed_file);
-  weights.text_embedding = embed.get("emb_text.weight", {sizes.num_text_tokens, hidden});
+  weights.text_embedding = EmbeddingTable(embed.get("emb_text.weight", {sizes.num_text_tokens, hidden}), hidden, format);
   std::vector<float> code_head;
   for (std::size_t q = 0; q < engine::kCodebooks; ++q) {
-    weights.code_embedding[q] = embed.get("emb_code." + std::to_string(q) + ".weight", {sizes.num_audio_tokens, hidden});
+    weights.code_embedding[q] =
+        EmbeddingTable(embed.get("emb_code." + std::to_string(q) + ".weight", {sizes.num_audio_tokens, hidden}), hidden, format);
     const std::vector<float> head = load_head(embed, "head_code." + std::to_string(q), sizes.num_audio_tokens, hidden);
     code_head.insert(code_head.end(), head.begin(), head.end());
   }

@@ -7,6 +7,7 @@
 
 #include "tts/engine/manifest.h"
 
+#include "embedding_table.h"
 #include "ops/linear.h"
 #include "safetensors.h"
 
@@ -24,13 +25,14 @@ struct GptLayerWeights {
 struct GptWeights {
   engine::GptSizes sizes;
   std::vector<GptLayerWeights> layers;
-  std::vector<float> final_norm;                                      // [hidden]
-  std::vector<float> text_embedding;                                  // [num_text_tokens, hidden]
-  std::array<std::vector<float>, engine::kCodebooks> code_embedding;  // [num_audio_tokens, hidden]
-  std::unique_ptr<const ops::Linear> code_head;                       // hidden -> kCodebooks * num_audio_tokens
-  std::unique_ptr<const ops::Linear> text_head;                       // hidden -> num_text_tokens; null when the model has none
+  std::vector<float> final_norm;                                  // [hidden]
+  EmbeddingTable text_embedding;                                  // [num_text_tokens, hidden]
+  std::array<EmbeddingTable, engine::kCodebooks> code_embedding;  // [num_audio_tokens, hidden]
+  std::unique_ptr<const ops::Linear> code_head;                   // hidden -> kCodebooks * num_audio_tokens
+  std::unique_ptr<const ops::Linear> text_head;  // hidden -> num_text_tokens, in the code head's format; null when the model has none
 
-  ops::WeightFormat format() const noexcept { return code_head->format(); }
+  ops::WeightFormat format() const noexcept { return layers.front().qkv->format(); }
+  ops::WeightFormat head_format() const noexcept { return code_head->format(); }
   std::size_t head_dim() const noexcept { return sizes.hidden_size / sizes.num_attention_heads; }
   std::size_t kv_width() const noexcept { return sizes.num_key_value_heads * head_dim(); }
 };

@@ -1,6 +1,9 @@
 #include "gpt.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -68,16 +71,35 @@ TEST(Gpt, AgreesWithDoublePrecisionWithAndWithoutGroupedHeads) {
   });
 }
 
-TEST(Gpt, BitsDependNeitherOnChunksNorOnNeighboursNorOnWorkers) {
+class GptFormats : public ::testing::TestWithParam<std::tuple<ops::WeightFormat, ops::KvFormat>> {
+ protected:
+  ops::WeightFormat weight_format() const { return std::get<0>(GetParam()); }
+  ops::KvFormat kv_format() const { return std::get<1>(GetParam()); }
+};
+
+std::string formats_name(const ::testing::TestParamInfo<GptFormats::ParamType>& test) {
+  const std::array<const char*, 3> names{"Float32", "Bfloat16", "Int8"};
+  return std::string(names[static_cast<std::size_t>(std::get<0>(test.param))]) + "Weights" +
+         names[static_cast<std::size_t>(std::get<1>(test.param))] + "Kv";
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, GptFormats,
+                         ::testing::Combine(::testing::Values(ops::WeightFormat::kFloat32, ops::WeightFormat::kBfloat16,
+                                                              ops::WeightFormat::kInt8),
+                                            ::testing::Values(ops::KvFormat::kFloat32, ops::KvFormat::kBfloat16, ops::KvFormat::kInt8)),
+                         formats_name);
+
+// Sixteen slots whose prompts are cut anywhere, joining and pausing at random, against each alone, a position at a time.
+TEST_P(GptFormats, BitsDependNeitherOnChunksNorOnNeighboursNorOnWorkers) {
   const RandomGpt random(small_gpt_sizes(4, 2));
-  const GptWeights weights = random.weights();
+  const GptWeights weights = random.weights(weight_format());
   std::vector<Sequence> sequences;
-  for (std::uint32_t s = 0; s < 6; ++s) sequences.push_back(random_sequence(23 + s, random.sizes.hidden_size, s));
+  for (std::uint32_t s = 0; s < 16; ++s) sequences.push_back(random_sequence(20 + 4 * s, random.sizes.hidden_size, s));
 
   std::vector<Results> alone;
   for (const Sequence& sequence : sequences) {
     ops::ComputePool pool(1);
-    Gpt gpt(weights, pool, {.slots = 32, .positions = 40, .rows = 32});
+    Gpt gpt(weights, pool, {.slots = 1, .positions = 80, .rows = 1, .kv = kv_format()});
     std::vector<Results> results(1);
     for (std::size_t p = 0; p < sequence.size(); ++p) feed(gpt, {sequence}, {1}, results, GptHead::kCode);
     alone.push_back(results[0]);
@@ -85,13 +107,13 @@ TEST(Gpt, BitsDependNeitherOnChunksNorOnNeighboursNorOnWorkers) {
 
   for (const std::uint32_t workers : {1U, 2U, 3U}) {
     ops::ComputePool pool(workers);
-    Gpt gpt(weights, pool, {.slots = 200, .positions = 40, .rows = 200});
+    Gpt gpt(weights, pool, {.slots = 600, .positions = 80, .rows = 600, .kv = kv_format()});
     std::vector<Results> together(sequences.size());
     std::mt19937 engine(workers);
     for (bool more = true; more;) {
       std::vector<std::size_t> counts;
       for (std::size_t s = 0; s < sequences.size(); ++s)
-        counts.push_back(std::min<std::size_t>(engine() % 9, sequences[s].size() - together[s].hidden.size()));
+        counts.push_back(std::min<std::size_t>(engine() % (s % 2 == 0 ? 3 : 33), sequences[s].size() - together[s].hidden.size()));
       if (std::all_of(counts.begin(), counts.end(), [](std::size_t count) { return count == 0; })) {
         more = false;
         for (std::size_t s = 0; s < sequences.size(); ++s) more |= together[s].hidden.size() < sequences[s].size();
@@ -104,11 +126,11 @@ TEST(Gpt, BitsDependNeitherOnChunksNorOnNeighboursNorOnWorkers) {
 }
 
 // A slot's next owner starts at position 0 over whatever the last one left.
-TEST(Gpt, AReusedSlotForgetsItsFormerOwner) {
+TEST_P(GptFormats, AReusedSlotForgetsItsFormerOwner) {
   const RandomGpt random(small_gpt_sizes(2, 2));
-  const GptWeights weights = random.weights();
+  const GptWeights weights = random.weights(weight_format());
   ops::ComputePool pool(1);
-  Gpt gpt(weights, pool, {.slots = 64, .positions = 64, .rows = 64});
+  Gpt gpt(weights, pool, {.slots = 64, .positions = 64, .rows = 64, .kv = kv_format()});
   const Sequence longer = random_sequence(50, gpt.hidden_size(), 8), shorter = random_sequence(20, gpt.hidden_size(), 9);
   std::vector<Results> fresh(1), former(1), reused(1);
   feed(gpt, {shorter}, {shorter.size()}, fresh, GptHead::kCode);

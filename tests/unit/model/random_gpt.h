@@ -56,10 +56,10 @@ struct RandomGpt {
     matrix("text_head", sizes.num_text_tokens, hidden);
   }
 
-  GptWeights weights() const {
+  GptWeights weights(ops::WeightFormat format = ops::WeightFormat::kFloat32) const {
     const std::size_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
     const auto linear = [&](std::vector<float> values, std::size_t inputs) {
-      return ops::make_linear(ops::WeightFormat::kFloat32, values.data(), values.size() / inputs, inputs);
+      return ops::make_linear(format, values.data(), values.size() / inputs, inputs);
     };
     GptWeights result;
     result.sizes = sizes;
@@ -67,17 +67,18 @@ struct RandomGpt {
       const std::string l = std::to_string(i) + ".";
       std::vector<float> qkv = tensors.at(l + "q");
       for (const char* part : {"k", "v"}) qkv.insert(qkv.end(), tensors.at(l + part).begin(), tensors.at(l + part).end());
-      result.layers.push_back({.input_norm = tensors.at(l + "norm1"),
-                               .post_attention_norm = tensors.at(l + "norm2"),
-                               .qkv = linear(qkv, hidden),
-                               .output = linear(tensors.at(l + "o"), hidden),
-                               .gate_up = ops::make_gate_up(ops::WeightFormat::kFloat32, tensors.at(l + "gate").data(),
-                                                            tensors.at(l + "up").data(), inner, hidden),
-                               .down = linear(tensors.at(l + "down"), inner)});
+      result.layers.push_back(
+          {.input_norm = tensors.at(l + "norm1"),
+           .post_attention_norm = tensors.at(l + "norm2"),
+           .qkv = linear(qkv, hidden),
+           .output = linear(tensors.at(l + "o"), hidden),
+           .gate_up = ops::make_gate_up(format, tensors.at(l + "gate").data(), tensors.at(l + "up").data(), inner, hidden),
+           .down = linear(tensors.at(l + "down"), inner)});
     }
     result.final_norm = tensors.at("norm");
-    result.text_embedding = tensors.at("text");
-    for (std::size_t q = 0; q < engine::kCodebooks; ++q) result.code_embedding[q] = tensors.at("code" + std::to_string(q));
+    result.text_embedding = EmbeddingTable(tensors.at("text"), hidden, format);
+    for (std::size_t q = 0; q < engine::kCodebooks; ++q)
+      result.code_embedding[q] = EmbeddingTable(tensors.at("code" + std::to_string(q)), hidden, format);
     result.code_head = linear(tensors.at("code_head"), hidden);
     result.text_head = linear(tensors.at("text_head"), hidden);
     return result;
