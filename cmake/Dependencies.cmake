@@ -1,4 +1,4 @@
-# Everything but libtorch comes from Debian packages (scripts/setup lists them).
+# Everything but libtorch and src/third_party comes from Debian packages (scripts/setup lists them).
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Boost 1.81 REQUIRED)
@@ -16,9 +16,9 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 if(TTS_WITH_TORCH)
   pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
   pkg_check_modules(liblzma REQUIRED IMPORTED_TARGET liblzma)
-  pkg_check_modules(tts_kissfft_pc REQUIRED IMPORTED_TARGET kissfft-float)
-  add_library(tts_kissfft INTERFACE)
-  target_link_libraries(tts_kissfft INTERFACE PkgConfig::tts_kissfft_pc)
+  set(pffft ${PROJECT_SOURCE_DIR}/src/third_party/pffft)
+  add_library(tts_pffft STATIC ${pffft}/src/pffft.c ${pffft}/src/pffft_common.c)
+  target_include_directories(tts_pffft SYSTEM PUBLIC ${pffft}/include/pffft)
 endif()
 
 # These ship no pkg-config file in Debian 12.

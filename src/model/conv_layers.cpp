@@ -45,17 +45,16 @@ std::vector<float> kernel_major(std::span<const float> weight, std::size_t outpu
 
 WindowConv::WindowConv(TensorReader& reader, const Config& config, ContextSpecs& contexts)
     : layer_(add_context(contexts, config.kernel / 2, config.inputs)), activation_(config.activation) {
-  std::vector<float> weight = kernel_major(reader.get(config.name + ".weight", {config.outputs, config.inputs, config.kernel}),
-                                           config.outputs, config.inputs, config.kernel);
-  std::vector<float> bias;
-  if (config.bias) bias = reader.get(config.name + ".bias", {config.outputs});
-  if (!config.output_scale.empty()) {
-    scale_rows(weight, config.output_scale);
-    if (config.bias) scale_rows(bias, config.output_scale);
-  }
-  linear_ =
-      ops::make_linear(config.format, weight.data(), config.outputs, config.inputs * config.kernel, config.bias ? bias.data() : nullptr);
+  const std::vector<float> weight = kernel_major(reader.get(config.name + ".weight", {config.outputs, config.inputs, config.kernel}),
+                                                 config.outputs, config.inputs, config.kernel);
+  const std::vector<float> bias = reader.get(config.name + ".bias", {config.outputs});
+  linear_ = ops::make_linear(kEdgeFormat, weight.data(), config.outputs, config.kernel * config.inputs, bias.data());
 }
+
+WindowConv::WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ContextSpecs& contexts)
+    : layer_(add_context(contexts, kernel / 2, weight.size() / outputs / kernel)),
+      activation_(ops::Activation::kNone),
+      linear_(ops::make_linear(kEdgeFormat, weight.data(), outputs, weight.size() / outputs)) {}
 
 void WindowConv::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
   rows.window_linear(pool, states, layer_, *linear_, activation_);
@@ -86,8 +85,8 @@ ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, Context
 }
 
 void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
-  rows.residual_block(pool, states, layer_, *wide_, *narrow_, [this](const float* centre, std::size_t count, float* out) {
-    ops::depthwise_conv7(centre, width_, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out, width_);
+  rows.residual_block(pool, states, layer_, *wide_, *narrow_, [this](const float* const* around, std::size_t count, float* out) {
+    ops::depthwise_conv7(around, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out);
     for (std::size_t row = 0; row < count; ++row) {
       float* const y = out + row * width_;
       ops::layer_norm(y, norm_weight_.data(), norm_bias_.data(), kLayerNormEps, width_, y);
@@ -98,11 +97,12 @@ void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<
 ChannelNorm::ChannelNorm(TensorReader& reader, const std::string& prefix, std::size_t width)
     : weight_(reader.get(prefix + ".weight", {width})), bias_(reader.get(prefix + ".bias", {width})) {}
 
+void ChannelNorm::apply(const float* in, float* out) const {
+  ops::layer_norm(in, weight_.data(), bias_.data(), kLayerNormEps, weight_.size(), out);
+}
+
 void ChannelNorm::forward(ops::ComputePool& pool, StreamRows& rows) const {
-  const std::size_t width = weight_.size();
-  rows.map_rows(pool, width, [&](const float* in, float* out, std::uint32_t) {
-    ops::layer_norm(in, weight_.data(), bias_.data(), kLayerNormEps, width, out);
-  });
+  rows.map_rows(pool, weight_.size(), [this](const float* in, float* out, std::uint32_t) { apply(in, out); });
 }
 
 }  // namespace tts::model

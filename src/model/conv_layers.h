@@ -15,6 +15,10 @@ namespace tts::model {
 
 inline constexpr float kLayerNormEps = 1e-6F;
 
+// Format of every product outside of the ConvNeXt blocks: 4 % of the work at the official size, and what the sound hears first when it
+// is rounded (src/docs/decisions/streaming_decode.md).
+inline constexpr ops::WeightFormat kEdgeFormat = ops::WeightFormat::kFloat32;
+
 // Collects, while a network is loaded, what each of its layers keeps for a stream.
 using ContextSpecs = std::vector<ContextSpec>;
 
@@ -27,15 +31,15 @@ std::size_t max_pad(std::span<const ContextSpec> layers) noexcept;
 class WindowConv {
  public:
   struct Config {
-    std::string name;  // "<name>.weight" [outputs, inputs, kernel] and, with bias, "<name>.bias"
+    std::string name;  // "<name>.weight" [outputs, inputs, kernel] and "<name>.bias"
     std::size_t inputs = 0, outputs = 0, kernel = 3;
-    bool bias = true;
     ops::Activation activation = ops::Activation::kNone;
-    ops::WeightFormat format = ops::WeightFormat::kFloat32;
-    std::span<const float> output_scale = {};  // multiplies output channel o; empty = none
   };
 
   WindowConv(TensorReader& reader, const Config& config, ContextSpecs& contexts);
+  // `weight` is [outputs, kernel, inputs]; no bias.
+  WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ContextSpecs& contexts);
+
   void forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const;
 
  private:
@@ -69,6 +73,7 @@ class ChannelNorm {
  public:
   ChannelNorm(TensorReader& reader, const std::string& prefix, std::size_t width);
   void forward(ops::ComputePool& pool, StreamRows& rows) const;
+  void apply(const float* in, float* out) const;  // to one row
 
  private:
   std::vector<float> weight_, bias_;

@@ -257,8 +257,8 @@ engine::StepOutcome CpuStepEngine::finish_step(const Draw& draw) {
   return outcome;
 }
 
-std::size_t CpuStepEngine::max_decode_samples(std::uint32_t steps, bool last) const noexcept {
-  return stream_decoder_.max_samples(steps, last);
+std::size_t CpuStepEngine::max_decode_samples(std::uint32_t steps, bool /*last*/) const noexcept {
+  return stream_decoder_.max_samples(steps);
 }
 
 void CpuStepEngine::decode(std::span<engine::DecodeWork> work) {
@@ -270,6 +270,7 @@ void CpuStepEngine::decode(std::span<engine::DecodeWork> work) {
     pushes_.push_back({.slot = item.slot.index,
                        .steps = item.steps,
                        .last = item.last,
+                       .lookahead = item.lookahead,
                        .hidden = hidden ? pending_hidden(*slot, 0) : nullptr,
                        .codes = hidden ? nullptr : pending_codes(*slot, 0),
                        .pcm = item.pcm});

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <new>
 #include <stdexcept>
 #include <string>
-
-#include <kissfft/kiss_fftr.h>
 
 #include "polar.h"
 
@@ -18,20 +15,8 @@ constexpr double kMinEnvelope = 1e-8;  // below this the division would blow up 
 
 }  // namespace
 
-struct InverseStft::Fft {
-  explicit Fft(std::size_t size) : plan(kiss_fftr_alloc(static_cast<int>(size), 1, nullptr, nullptr)), spectrum(size + 2) {
-    if (plan == nullptr) throw std::bad_alloc();
-  }
-  ~Fft() { kiss_fftr_free(plan); }
-  Fft(const Fft&) = delete;
-  Fft& operator=(const Fft&) = delete;
-
-  kiss_fftr_cfg plan;
-  std::vector<float> spectrum;  // real and imaginary parts of size / 2 + 1 bins
-};
-
 InverseStft::InverseStft(std::span<const float> window, std::size_t hop, std::uint32_t workers)
-    : hop_(hop), window_(window.begin(), window.end()) {
+    : hop_(hop), fft_(window.size()), window_(window.begin(), window.end()) {
   assert(window.size() == kOverlap * hop);
   // A block in the middle of an utterance sees all four frames; at its ends the newest or the oldest is missing. Frames b - 1 and
   // b - 2 always exist in a block that is kept.
@@ -48,53 +33,53 @@ InverseStft::InverseStft(std::span<const float> window, std::size_t hop, std::ui
     }
   }
   for (float& w : window_) w /= static_cast<float>(window.size());
-  for (std::uint32_t i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Fft>(window.size()));
+  for (std::uint32_t i = 0; i < workers; ++i) workers_.push_back({ops::AlignedBuffer(window.size() + 2), ops::AlignedBuffer(window.size())});
 }
 
-InverseStft::~InverseStft() = default;
-
-void InverseStft::reset(Tail& tail) {
+void InverseStft::reset(Tail& tail, std::int64_t frame) {
   std::fill(tail.sums.begin(), tail.sums.end(), 0.0F);
-  tail.frames = 0;
+  tail.frames = frame;
 }
 
 void InverseStft::to_time(ops::ComputePool& pool, StreamRows& rows) {
-  const std::size_t size = window_.size(), bins = size / 2 + 1;
-  rows.map_rows(pool, size, [&](const float* in, float* out, std::uint32_t worker) {
-    Fft& fft = *workers_[worker];
-    polar_to_complex(in, in + bins, bins, kMaxMagnitude, fft.spectrum.data());
-    // The transform ignores the imaginary parts of the first and the last bin, as the model expects.
-    kiss_fftri(fft.plan, reinterpret_cast<const kiss_fft_cpx*>(fft.spectrum.data()), out);
-    for (std::size_t i = 0; i < size; ++i) out[i] *= window_[i];
+  rows.map_rows(pool, fft_.size(), [&](const float* in, float* out, std::uint32_t worker) {
+    Scratch& scratch = workers_[worker];
+    polar_to_complex(in, in + fft_.bins(), fft_.bins(), kMaxMagnitude, scratch.spectrum.data());
+    fft_.inverse(scratch.spectrum.data(), out, scratch.work.data());
+    for (std::size_t i = 0; i < window_.size(); ++i) out[i] *= window_[i];
   });
 }
 
-std::size_t InverseStft::overlap_add(std::span<const float> frames, std::size_t count, bool last, Tail& tail, std::span<float> out) const {
+std::size_t InverseStft::overlap_add(const float* frames, std::size_t count, bool last, const Blocks& wanted, Tail& tail,
+                                     float* out) const {
   const std::size_t size = window_.size(), kept = size - hop_;
-  std::size_t written = 0;
+  float* const sums = tail.sums.data();
+  float* const begin = out;
+  const auto want = [&](std::int64_t block) { return block >= wanted.begin && block < wanted.end; };
   for (std::size_t f = 0; f < count; ++f) {
-    const float* const frame = frames.data() + f * size;
-    float* const sums = tail.sums.data();
-    // Frame number b completes block b.
-    const std::uint64_t block = tail.frames++;
-    if (block >= kLookaheadFrames) {
-      float* const to = out.data() + written;
-      for (std::size_t i = 0; i < hop_; ++i) to[i] = sums[i] + frame[i];
-      write_block(to, block == kLookaheadFrames ? 0b0111U : 0b1111U, to);
-      written += hop_;
+    const float* const frame = frames + f * size;
+    const std::int64_t block = tail.frames++ - kLookaheadFrames;  // which this frame completes
+    if (block >= 0 && want(block)) {
+      write_block(sums, frame, block == 0 ? 0b0111U : 0b1111U, out);
+      out += hop_;
     }
-    for (std::size_t i = 0; i < kept; ++i) sums[i] = (i + hop_ < kept ? sums[i + hop_] : 0.0F) + frame[hop_ + i];
+    for (std::size_t i = 0; i < kept - hop_; ++i) sums[i] = sums[hop_ + i] + frame[hop_ + i];
+    std::copy_n(frame + kept, hop_, sums + kept - hop_);
   }
-  if (last && tail.frames >= kLookaheadFrames) {  // block F, without a frame of its own
-    write_block(tail.sums.data(), tail.frames == kLookaheadFrames ? 0b0110U : 0b1110U, out.data() + written);
-    written += hop_;
+  if (const std::int64_t block = tail.frames - kLookaheadFrames; last && block >= 0 && want(block)) {  // without a frame of its own
+    write_block(sums, nullptr, block == 0 ? 0b0110U : 0b1110U, out);
+    out += hop_;
   }
-  return written;
+  return static_cast<std::size_t>(out - begin);
 }
 
-void InverseStft::write_block(const float* sums, unsigned frames_present, float* out) const {
+void InverseStft::write_block(const float* sums, const float* newest, unsigned frames_present, float* out) const {
   const std::vector<float>& gain = gain_[frames_present];
-  for (std::size_t i = 0; i < hop_; ++i) out[i] = sums[i] * gain[i];
+  if (newest == nullptr) {
+    for (std::size_t i = 0; i < hop_; ++i) out[i] = sums[i] * gain[i];
+  } else {
+    for (std::size_t i = 0; i < hop_; ++i) out[i] = (sums[i] + newest[i]) * gain[i];
+  }
 }
 
 }  // namespace tts::model

@@ -12,7 +12,7 @@
 
 namespace tts::model {
 
-// Conv 3 -> GELU -> Conv 3 -> blocks (depthwise 7, dilation 2) -> pointwise.
+// Conv 3 -> GELU -> Conv 3 -> blocks (depthwise 7, dilation 2): rows of `idim` channels to rows of `hidden`.
 class ConvStack {
  public:
   // Tensors are named `prefix`.conv_in.0.weight and so on.
@@ -26,10 +26,9 @@ class ConvStack {
  private:
   std::vector<WindowConv> conv_in_;
   std::vector<ConvNextBlock> blocks_;
-  std::unique_ptr<const ops::Linear> conv_out_;
 };
 
-// ConvStack "decoder" -> Conv 3 "out_conv" -> scale by "coef": rows of `idim` channels to log-mel rows.
+// ConvStack "decoder" -> pointwise -> Conv 3 "out_conv" -> scale by "coef": rows of `idim` channels to log-mel rows.
 class MelNetwork {
  public:
   MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes, std::size_t n_mels, ops::WeightFormat format);
@@ -49,7 +48,7 @@ class MelNetwork {
   ContextSpecs contexts_;
   std::vector<float> coef_;
   ConvStack stack_;
-  WindowConv out_conv_;
+  WindowConv output_;
 };
 
 }  // namespace tts::model

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <new>
 #include <string>
 
-#include <kissfft/kiss_fftr.h>
+#include "ops/aligned_buffer.h"
+#include "real_fft.h"
 
 namespace tts::model {
 namespace {
@@ -19,39 +19,21 @@ constexpr std::size_t kHalvingKernel = 4, kHalvingStride = 2, kHalvingPad = 1;
 template <class Forward>
 std::vector<float> run_in_chunks(std::span<const float> in, std::size_t width, std::span<const ContextSpec> contexts, std::size_t max_width,
                                  std::size_t max_inner, Forward&& forward) {
-  StreamRows rows(kChunkRows + total_pad(contexts) + 2 * max_pad(contexts), max_width, max_inner, 1);
+  StreamRows rows({.rows = kChunkRows + total_pad(contexts) + 2 * max_pad(contexts), .width = max_width, .inner = max_inner, .segments = 1});
   StreamState state(contexts);
-  state.reset();
   std::vector<float> out;
   const std::size_t total = in.size() / width;
   for (std::size_t row = 0; row < total; row += kChunkRows) {
     const std::size_t count = std::min(kChunkRows, total - row);
     rows.clear(width);
-    std::copy_n(in.data() + row * width, count * width, rows.append({0, count, row + count == total}));
+    const StreamRows::Segment segment{.rows = {.begin = static_cast<std::int64_t>(row), .rows = count}, .last = row + count == total};
+    std::copy_n(in.data() + row * width, count * width, rows.append(segment));
     forward(rows, std::span(&state, 1));
-    out.insert(out.end(), rows.data(), rows.data() + rows.rows() * rows.width());
+    const StreamRows::Run& made = rows.segments().front().rows;
+    out.insert(out.end(), rows.row(made.first), rows.row(made.first + made.rows));
   }
   return out;
 }
-
-class RealFft {
- public:
-  explicit RealFft(std::size_t size) : plan_(kiss_fftr_alloc(static_cast<int>(size), 0, nullptr, nullptr)), bins_(size / 2 + 1) {
-    if (plan_ == nullptr) throw std::bad_alloc();
-  }
-  ~RealFft() { kiss_fftr_free(plan_); }
-  RealFft(const RealFft&) = delete;
-  RealFft& operator=(const RealFft&) = delete;
-
-  void magnitudes(const float* time, float* out) {
-    kiss_fftr(plan_, time, bins_.data());
-    for (std::size_t i = 0; i < bins_.size(); ++i) out[i] = std::sqrt(bins_[i].r * bins_[i].r + bins_[i].i * bins_[i].i);
-  }
-
- private:
-  kiss_fftr_cfg plan_;
-  std::vector<kiss_fft_cpx> bins_;
-};
 
 // Sample `index` of the signal mirrored about its first and last sample (which are not repeated).
 float reflected(std::span<const float> pcm, std::ptrdiff_t index) {
@@ -86,18 +68,25 @@ ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architect
       kernel_major(reader.get("downsample_conv.2.weight", {dim, dim, kHalvingKernel}), dim, dim, kHalvingKernel);
   const std::vector<float> bias = reader.get("downsample_conv.2.bias", {dim});
   halving_conv_ = ops::make_linear(ops::WeightFormat::kFloat32, halving.data(), dim, dim * kHalvingKernel, bias.data());
+  const std::vector<float> output = reader.get("encoder.conv_out.weight", {sizes_.odim, sizes_.hidden, 1});
+  output_ = ops::make_linear(ops::WeightFormat::kFloat32, output.data(), sizes_.odim, sizes_.hidden);
 }
 
 std::vector<float> ReferenceEncoder::log_mel(ops::ComputePool& pool, std::span<const float> pcm) const {
   const std::size_t size = window_.size(), bins = size / 2 + 1, frames = 1 + pcm.size() / hop_;
   assert(pcm.size() > size / 2);
-  RealFft fft(size);
-  std::vector<float> time(size), mel(frames * n_mels_);
+  const RealFft fft(size);
+  ops::AlignedBuffer time(size), spectrum(size + 2), work(size);
+  std::vector<float> mel(frames * n_mels_);
   ops::LinearInput magnitudes(ops::WeightFormat::kFloat32, frames, bins);
   for (std::size_t f = 0; f < frames; ++f) {
     const auto begin = static_cast<std::ptrdiff_t>(f * hop_) - static_cast<std::ptrdiff_t>(size / 2);
-    for (std::size_t i = 0; i < size; ++i) time[i] = window_[i] * reflected(pcm, begin + static_cast<std::ptrdiff_t>(i));
-    fft.magnitudes(time.data(), magnitudes.row(f));
+    for (std::size_t i = 0; i < size; ++i) time.data()[i] = window_[i] * reflected(pcm, begin + static_cast<std::ptrdiff_t>(i));
+    fft.forward(time.data(), spectrum.data(), work.data());
+    for (std::size_t i = 0; i < bins; ++i) {
+      const float re = spectrum.data()[2 * i], im = spectrum.data()[2 * i + 1];
+      magnitudes.row(f)[i] = std::sqrt(re * re + im * im);
+    }
   }
   filter_bank_->forward(pool, {magnitudes, frames}, ops::MutableRows{mel.data(), n_mels_});
   for (std::size_t i = 0; i < mel.size(); ++i) mel[i] = std::log(std::max(mel[i], kMinMagnitude)) / coef_[i % n_mels_];
@@ -115,8 +104,12 @@ std::vector<float> ReferenceEncoder::encode_mel(ops::ComputePool& pool, std::spa
   if (frames > 0) {
     halving_conv_->forward(pool, {padded, frames, 0, kHalvingStride}, ops::MutableRows{halved.data(), dim}, ops::Activation::kGelu);
   }
-  return run_in_chunks(halved, dim, stack_context_, ConvStack::max_width(sizes_), ConvStack::max_inner(sizes_),
-                       [&](StreamRows& rows, auto states) { stack_.forward(pool, rows, states); });
+  const std::size_t hidden = sizes_.hidden;
+  return run_in_chunks(halved, dim, stack_context_, std::max<std::size_t>(ConvStack::max_width(sizes_), sizes_.odim),
+                       ConvStack::max_inner(sizes_), [&](StreamRows& rows, auto states) {
+                         stack_.forward(pool, rows, states);
+                         rows.map_linear(pool, *output_, [&](const float* in, float* out) { std::copy_n(in, hidden, out); });
+                       });
 }
 
 Result<std::vector<engine::CodeFrame>> ReferenceEncoder::encode(ops::ComputePool& pool, const Gfsq& quantizer,

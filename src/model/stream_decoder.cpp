@@ -19,15 +19,18 @@ std::size_t lookahead_frames(const SoundModel& model) {
   return max_mel_pad(model) + total_pad(model.vocos.contexts()) + InverseStft::kLookaheadFrames;
 }
 
-// The most rows that one push of a stream can make any layer lay out.
-std::size_t rows_of_push(const SoundModel& model, std::size_t steps, bool last) {
+// The most rows that one push of a stream can make any layer lay out: the rows, and two windows between their neighbours.
+std::size_t rows_of_push(const SoundModel& model, std::size_t steps, bool to_the_end) {
   const std::size_t context =
-      2 * std::max({max_pad(model.decoder.contexts()), max_pad(model.dvae_decoder.contexts()), max_pad(model.vocos.contexts())});
-  return context + kFramesPerStep * steps + (last ? max_mel_pad(model) + total_pad(model.vocos.contexts()) : 0);
+      4 * std::max({max_pad(model.decoder.contexts()), max_pad(model.dvae_decoder.contexts()), max_pad(model.vocos.contexts())});
+  return context + kFramesPerStep * steps + (to_the_end ? max_mel_pad(model) + total_pad(model.vocos.contexts()) : 0);
 }
 
 std::vector<StreamState> make_states(std::size_t slots, std::span<const ContextSpec> contexts) {
-  return std::vector<StreamState>(slots, StreamState(contexts));
+  std::vector<StreamState> states;
+  states.reserve(slots);
+  for (std::size_t slot = 0; slot < slots; ++slot) states.emplace_back(contexts);
+  return states;
 }
 
 }  // namespace
@@ -42,9 +45,14 @@ StreamDecoder::StreamDecoder(const SoundModel& model, ops::ComputePool& pool, co
       decoder_states_(make_states(options.slots, model.decoder.contexts())),
       dvae_states_(make_states(options.slots, model.dvae_decoder.contexts())),
       vocos_states_(make_states(options.slots, model.vocos.contexts())),
-      rows_(max_rows_, std::max({model.decoder.max_width(), model.dvae_decoder.max_width(), model.vocos.max_width()}),
-            std::max({model.decoder.max_inner(), model.dvae_decoder.max_inner(), model.vocos.max_inner()}), options.slots, model.format),
-      mel_(max_rows_, model.vocos.inputs(), 0, options.slots) {
+      scratch_tails_(pool.workers(), inverse_stft_.make_tail()),
+      rows_({.rows = max_rows_,
+             .width = std::max({model.decoder.max_width(), model.dvae_decoder.max_width(), model.vocos.max_width()}),
+             .inner = std::max({model.decoder.max_inner(), model.dvae_decoder.max_inner(), model.vocos.max_inner()}),
+             .segments = options.slots,
+             .format = model.format}),
+      mel_(max_rows_ * model.vocos.inputs()) {
+  mel_segments_.reserve(options.slots);
   for (Stream& stream : streams_) stream.tail = inverse_stft_.make_tail();
 }
 
@@ -52,46 +60,43 @@ void StreamDecoder::open(std::uint32_t slot, engine::MelPath path) {
   Stream& stream = streams_[slot];
   stream.path = path;
   stream.open = true;
+  stream.frames = 0;
+  stream.blocks = 0;
   InverseStft::reset(stream.tail);
-  (path == engine::MelPath::kHidden ? decoder_states_ : dvae_states_)[slot].reset();
-  vocos_states_[slot].reset();
 }
 
 void StreamDecoder::push(std::span<DecodePush> work) {
+  const auto rows_of = [&](const DecodePush& push) {
+    return rows_of_push(model_, push.steps, push.last || push.lookahead < lookahead_steps());
+  };
   for (std::size_t begin = 0; begin < work.size();) {
     std::size_t end = begin, rows = 0;
     do {
-      rows += rows_of_push(model_, work[end].steps, work[end].last);
+      rows += rows_of(work[end]);
       ++end;
-    } while (end < work.size() && rows + rows_of_push(model_, work[end].steps, work[end].last) <= max_rows_);
+    } while (end < work.size() && rows + rows_of(work[end]) <= max_rows_);
     push_group(work.subspan(begin, end - begin));
     begin = end;
   }
 }
 
 void StreamDecoder::push_group(std::span<DecodePush> group) {
-  mel_.clear(model_.vocos.inputs());
+  mel_segments_.clear();
   compute_mel(group, engine::MelPath::kHidden);
   compute_mel(group, engine::MelPath::kCodes);
 
-  rows_.clear(mel_.width());
+  rows_.clear(model_.vocos.inputs());
   const float* mel = mel_.data();
-  for (const StreamRows::Segment& segment : mel_.segments()) {
-    const std::size_t values = segment.rows * mel_.width();
+  for (const StreamRows::Segment& segment : mel_segments_) {
+    const std::size_t values = (segment.rows.rows + segment.provisional.rows) * rows_.width();
     std::copy_n(mel, values, rows_.append(segment));
     mel += values;
   }
   model_.vocos.forward(pool_, rows_, vocos_states_);
   inverse_stft_.to_time(pool_, rows_);
 
-  const float* frames = rows_.data();
-  for (const StreamRows::Segment& segment : rows_.segments()) {
-    DecodePush& push = *std::find_if(group.begin(), group.end(), [&](const DecodePush& p) { return p.slot == segment.stream; });
-    Stream& stream = streams_[push.slot];
-    push.samples = inverse_stft_.overlap_add({frames, segment.rows * rows_.width()}, segment.rows, segment.last, stream.tail, push.pcm);
-    stream.open = !segment.last;
-    frames += segment.rows * rows_.width();
-  }
+  const std::span<const StreamRows::Segment> segments = rows_.segments();
+  pool_.run(segments.size(), [&](std::size_t i, std::uint32_t worker) { write_samples(segments[i], scratch_tails_[worker]); });
 }
 
 // Runs the group's streams of one path and appends their log-mel rows to mel_.
@@ -101,10 +106,12 @@ void StreamDecoder::compute_mel(std::span<DecodePush> group, engine::MelPath pat
   // The two frames of a step lie one behind the other: the first half of a hidden state, or of the embedded codes, is the first.
   const std::size_t step_width = kFramesPerStep * network.inputs();
   rows_.clear(network.inputs());
-  for (const DecodePush& push : group) {
-    if (streams_[push.slot].path != path) continue;
-    assert(streams_[push.slot].open && push.steps <= max_steps_ && push.pcm.size() >= max_samples(push.steps, push.last));
-    float* to = rows_.append({push.slot, push.steps * kFramesPerStep, push.last});
+  for (DecodePush& push : group) {
+    Stream& stream = streams_[push.slot];
+    if (stream.path != path) continue;
+    assert(stream.open && push.steps <= max_steps_ && push.pcm.size() >= max_samples(push.steps));
+    stream.push = &push;
+    float* to = rows_.append(begin_segment(push, network));
     if (from_hidden) {
       std::copy_n(push.hidden, push.steps * step_width, to);
     } else {
@@ -113,11 +120,51 @@ void StreamDecoder::compute_mel(std::span<DecodePush> group, engine::MelPath pat
   }
   if (rows_.segments().empty()) return;
   network.forward(pool_, rows_, from_hidden ? decoder_states_ : dvae_states_);
-  const float* mel = rows_.data();
+  float* to = mel_.data();
+  for (const StreamRows::Segment& done : mel_segments_) to += (done.rows.rows + done.provisional.rows) * rows_.width();
   for (const StreamRows::Segment& segment : rows_.segments()) {
-    std::copy_n(mel, segment.rows * rows_.width(), mel_.append(segment));
-    mel += segment.rows * rows_.width();
+    for (const StreamRows::Run& run : {segment.rows, segment.provisional}) {
+      to = std::copy_n(rows_.row(run.first), run.rows * rows_.width(), to);
+    }
+    mel_segments_.push_back(segment);
   }
+}
+
+// The new frames of a stream at the input of its mel network, and what is to be made before its time.
+StreamRows::Segment StreamDecoder::begin_segment(const DecodePush& push, const MelNetwork& network) {
+  Stream& stream = streams_[push.slot];
+  StreamRows::Segment segment{.stream = push.slot, .rows = {.begin = stream.frames, .rows = kFramesPerStep * push.steps}, .last = push.last};
+  stream.frames = segment.rows.end();
+  stream.early = {0, 0};
+  if (push.last || push.lookahead >= lookahead_steps()) return segment;
+
+  const auto reach = static_cast<std::int64_t>(total_pad(network.contexts()) + total_pad(model_.vocos.contexts()));
+  const std::int64_t exact = stream.frames - reach - InverseStft::kLookaheadFrames;
+  stream.early.begin = std::max(stream.blocks, exact);
+  stream.early.end = std::min(stream.frames - 1, stream.frames - static_cast<std::int64_t>(kFramesPerStep * push.lookahead));
+  if (stream.early.begin < stream.early.end) {
+    segment.wanted_begin = stream.early.begin - InverseStft::kFramesBefore - reach;
+    segment.wanted_end = stream.early.end + InverseStft::kLookaheadFrames + reach;
+    segment.end = stream.frames;
+  }
+  return segment;
+}
+
+void StreamDecoder::write_samples(const StreamRows::Segment& segment, InverseStft::Tail& scratch) {
+  Stream& stream = streams_[segment.stream];
+  DecodePush& push = *stream.push;
+  const StreamRows::Run &rows = segment.rows, &provisional = segment.provisional;
+  // Blocks that went out early come up once more, exact by now, and are left out.
+  push.samples =
+      inverse_stft_.overlap_add(rows_.row(rows.first), rows.rows, segment.last, {.begin = stream.blocks}, stream.tail, push.pcm.data());
+  if (provisional.rows > 0) {
+    InverseStft::reset(scratch, provisional.begin);
+    if (provisional.begin == rows.end()) std::copy(stream.tail.sums.begin(), stream.tail.sums.end(), scratch.sums.begin());
+    push.samples += inverse_stft_.overlap_add(rows_.row(provisional.first), provisional.rows, provisional.end() == segment.end, stream.early,
+                                              scratch, push.pcm.data() + push.samples);
+  }
+  stream.blocks += static_cast<std::int64_t>(push.samples / model_.vocos.hop());
+  stream.open = !segment.last;
 }
 
 std::uint32_t StreamDecoder::lookahead_steps() const noexcept {
@@ -126,10 +173,8 @@ std::uint32_t StreamDecoder::lookahead_steps() const noexcept {
 
 std::uint32_t StreamDecoder::samples_per_step() const noexcept { return static_cast<std::uint32_t>(kFramesPerStep * model_.vocos.hop()); }
 
-std::size_t StreamDecoder::max_samples(std::uint32_t steps, bool last) const noexcept {
-  // A flush brings everything held back, less the hop that centring costs an utterance.
-  const std::size_t frames = kFramesPerStep * steps + (last ? lookahead_frames(model_) : 0);
-  return frames * model_.vocos.hop();
+std::size_t StreamDecoder::max_samples(std::uint32_t steps) const noexcept {
+  return std::size_t{steps + lookahead_steps()} * samples_per_step();
 }
 
 std::uint64_t StreamDecoder::multiply_adds() const noexcept { return rows_.multiply_adds(); }

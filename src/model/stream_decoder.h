@@ -5,6 +5,10 @@
 // the joined output of a stream is bit-identical to decoding all of its steps in one push: (2T - 1) * hop samples for T steps.
 // A stream's samples do not depend on the other streams of a push.
 //
+// Samples may be taken sooner than that allows (DecodePush::lookahead): what is missing of them is computed as if the utterance ended
+// after the newest step, in the same pass, and forgotten. Such samples are approximate; they are never written again, and those that
+// follow with the whole lookahead are exact.
+//
 // Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction.
 
 #include <cstddef>
@@ -12,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "tts/engine/step_engine.h"
 #include "tts/engine/utterance.h"
 
 #include "inverse_stft.h"
@@ -31,9 +36,10 @@ struct DecodePush {
   std::uint32_t slot = 0;
   std::uint32_t steps = 0;                   // 0..max_steps; 0 only makes sense with `last`
   bool last = false;                         // no more steps will come: everything held back is flushed
+  std::uint32_t lookahead = engine::kExactLookahead;  // steps that follow a written sample; lookahead_steps() or more = exact
   const float* hidden = nullptr;             // steps * 2 * decoder.idim (hidden_size) values, the hidden state that predicted each step
   const engine::CodeFrame* codes = nullptr;  // `steps` frames
-  std::span<float> pcm;                      // out; at least max_samples(steps, last) long
+  std::span<float> pcm;                      // out; at least max_samples(steps) long
   std::size_t samples = 0;                   // out; samples written to the front of `pcm`
 };
 
@@ -49,12 +55,12 @@ class StreamDecoder {
   // up to a bounded number of rows, beyond that they go in groups.
   void push(std::span<DecodePush> work);
 
-  // Steps that are held back before the first sample; afterwards each step yields samples_per_step().
+  // Steps that are held back before the first exact sample; afterwards each step yields samples_per_step().
   std::uint32_t lookahead_steps() const noexcept;
   std::uint32_t samples_per_step() const noexcept;
 
-  // Upper bound of the samples one push of `steps` steps may write.
-  std::size_t max_samples(std::uint32_t steps, bool last) const noexcept;
+  // Upper bound of the samples one push of `steps` steps may write: they and all that was held back.
+  std::size_t max_samples(std::uint32_t steps) const noexcept;
 
   // Multiply-adds of all matrix products so far: the cost of decoding without a clock.
   std::uint64_t multiply_adds() const noexcept;
@@ -63,11 +69,17 @@ class StreamDecoder {
   struct Stream {
     engine::MelPath path = engine::MelPath::kHidden;
     bool open = false;
+    std::int64_t frames = 0;  // pushed
+    std::int64_t blocks = 0;  // of hop samples, written
     InverseStft::Tail tail;
+    DecodePush* push = nullptr;  // of the group in hand
+    InverseStft::Blocks early;   // that this push takes before they are exact
   };
 
   void push_group(std::span<DecodePush> group);
   void compute_mel(std::span<DecodePush> group, engine::MelPath path);
+  StreamRows::Segment begin_segment(const DecodePush& push, const MelNetwork& network);
+  void write_samples(const StreamRows::Segment& segment, InverseStft::Tail& scratch);
 
   const SoundModel& model_;
   ops::ComputePool& pool_;
@@ -76,8 +88,10 @@ class StreamDecoder {
   InverseStft inverse_stft_;
   std::vector<Stream> streams_;
   std::vector<StreamState> decoder_states_, dvae_states_, vocos_states_;  // by slot
+  std::vector<InverseStft::Tail> scratch_tails_;                          // by worker
   StreamRows rows_;
-  StreamRows mel_;  // log-mel rows of the group, collected from both mel paths
+  std::vector<float> mel_;  // log-mel rows of the group, collected from both mel paths
+  std::vector<StreamRows::Segment> mel_segments_;
 };
 
 }  // namespace tts::model

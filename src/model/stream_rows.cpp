@@ -1,52 +1,40 @@
 #include "stream_rows.h"
 
-#include <algorithm>
-#include <cassert>
-
 namespace tts::model {
-
-StreamState::StreamState(std::span<const ContextSpec> layers) {
-  contexts_.reserve(layers.size());
-  for (const ContextSpec& spec : layers) contexts_.push_back({spec, std::vector<float>(2 * spec.pad * spec.width), spec.pad});
-}
-
-void StreamState::reset() {
-  for (Context& context : contexts_) {
-    context.filled = context.spec.pad;
-    std::fill_n(context.rows.begin(), context.spec.pad * context.spec.width, 0.0F);
-  }
-}
-
 namespace {
 
-// Appends `rows` to the context and lets the oldest go.
-void remember(StreamState::Context& context, const float* rows, std::size_t count) {
-  const std::size_t capacity = 2 * context.spec.pad, width = context.spec.width;
-  if (count >= capacity) {
-    std::copy_n(rows + (count - capacity) * width, capacity * width, context.rows.data());
-    context.filled = capacity;
-    return;
-  }
-  const std::size_t drop = context.filled + count > capacity ? context.filled + count - capacity : 0;
-  std::copy(context.rows.data() + drop * width, context.rows.data() + context.filled * width, context.rows.data());
-  std::copy_n(rows, count * width, context.rows.data() + (context.filled - drop) * width);
-  context.filled += count - drop;
+bool joined(const StreamRows::Segment& segment) {
+  return segment.rows.rows > 0 && segment.provisional.rows > 0 && segment.provisional.begin == segment.rows.end();
 }
 
 }  // namespace
 
-StreamRows::StreamRows(std::size_t max_rows, std::size_t max_width, std::size_t max_inner, std::size_t max_segments,
-                       ops::WeightFormat format)
-    : max_rows_(max_rows),
-      max_width_(max_width),
-      max_inner_(max_inner),
-      data_(max_rows * max_width),
-      other_(max_rows * max_width),
-      matrix_input_(format, max_rows, max_width),
-      window_(format, max_rows, max_width),
-      inner_(format, max_rows, max_inner) {
-  segments_.reserve(max_segments);
-  tiles_.reserve(max_rows / kTileRows + max_segments);
+StreamState::StreamState(std::span<const ContextSpec> layers) {
+  std::size_t floats = 0;
+  for (const ContextSpec& spec : layers) floats += 2 * spec.pad * spec.width;
+  rings_ = ops::AlignedBuffer(floats);
+  float* ring = rings_.data();
+  for (const ContextSpec& spec : layers) {
+    contexts_.push_back({spec, ring});
+    ring += 2 * spec.pad * spec.width;
+  }
+}
+
+StreamRows::StreamRows(const Sizes& sizes)
+    : max_rows_(sizes.rows),
+      max_width_(sizes.width),
+      max_inner_(sizes.inner),
+      max_segments_(sizes.segments),
+      tiles_left_(sizes.segments),
+      data_(sizes.rows * sizes.width),
+      other_(sizes.rows * sizes.width),
+      zero_(sizes.width),
+      plain_(ops::WeightFormat::kFloat32, sizes.rows, sizes.width),
+      inner_(sizes.format, sizes.rows, sizes.inner) {
+  if (sizes.format != ops::WeightFormat::kFloat32) coded_ = ops::LinearInput(sizes.format, sizes.rows, sizes.width);
+  segments_.reserve(sizes.segments);
+  before_.reserve(sizes.segments);
+  tiles_.reserve(sizes.rows / kTileRows + 2 * sizes.segments);
 }
 
 void StreamRows::clear(std::size_t width) {
@@ -57,85 +45,142 @@ void StreamRows::clear(std::size_t width) {
 }
 
 float* StreamRows::append(const Segment& segment) {
-  assert(rows_ + segment.rows <= max_rows_ && segments_.size() < segments_.capacity());
+  assert(rows_ + segment.rows.rows + segment.provisional.rows <= max_rows_ && segments_.size() < max_segments_);
   float* const to = data_.data() + rows_ * width_;
-  segments_.push_back(segment);
-  rows_ += segment.rows;
+  Segment& placed = segments_.emplace_back(segment);
+  placed.rows.first = rows_;
+  placed.provisional.first = rows_ + placed.rows.rows;
+  rows_ = placed.provisional.first + placed.provisional.rows;
+  if (segment.last) placed.end = segment.rows.end();
   return to;
 }
 
 void StreamRows::take_other(std::size_t width) {
   assert(width <= max_width_);
-  data_.swap(other_);
+  std::swap(data_, other_);
   width_ = width;
 }
 
-void StreamRows::linear(ops::ComputePool& pool, const ops::Linear& linear, ops::Activation activation) {
-  assert(linear.inputs() == width_);
-  if (rows_ > 0) {
-    matrix_input_.set_width(width_);
-    std::copy_n(data_.data(), rows_ * width_, matrix_input_.row(0));
-    matrix_input_.commit(pool, rows_);
-    linear.forward(pool, {matrix_input_, rows_}, ops::MutableRows{other_.data(), linear.outputs()}, activation);
+void StreamRows::begin_layer(std::size_t pad) {
+  assert(pad <= kMaxPad);
+  const auto reach = static_cast<std::int64_t>(pad);
+  before_.assign(segments_.begin(), segments_.end());
+  tiles_.clear();
+  rows_ = 0;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const Segment& before = before_[i];
+    Segment& segment = segments_[i];
+    segment.rows.begin = std::max<std::int64_t>(0, before.rows.begin - reach);
+    const std::int64_t end = before.last ? before.rows.end() : std::max(segment.rows.begin, before.rows.end() - reach);
+    segment.rows.rows = static_cast<std::size_t>(end - segment.rows.begin);
+
+    segment.provisional = {};
+    if (before.wanted_begin < before.wanted_end) {
+      segment.wanted_begin = before.wanted_begin + reach;
+      segment.wanted_end = before.wanted_end - reach;
+      segment.provisional.begin = std::max(end, segment.wanted_begin);
+      const std::int64_t left = std::min(before.end, segment.wanted_end) - segment.provisional.begin;
+      segment.provisional.rows = static_cast<std::size_t>(std::max<std::int64_t>(0, left));
+    }
+
+    const std::size_t tiles = tiles_.size();
+    add_tiles(i, segment.rows, before.rows, 0);
+    add_tiles(i, segment.provisional, before.provisional, tiles_.size() == tiles ? 1 : 0);
+    tiles_left_[i].store(static_cast<std::uint32_t>(tiles_.size() - tiles), std::memory_order_relaxed);
   }
-  multiply_adds_ += rows_ * linear.inputs() * linear.outputs();
-  take_other(linear.outputs());
+  assert(rows_ <= max_rows_);
+}
+
+std::size_t StreamRows::begin_layer(std::span<StreamState> states, std::size_t layer) {
+  if (segments_.empty()) return begin_layer(0), 0;
+  const ContextSpec& spec = states[segments_.front().stream].context(layer).spec;
+  assert(spec.width == width_);
+  begin_layer(spec.pad);
+  return spec.pad;
+}
+
+void StreamRows::add_tiles(std::size_t segment, Run& run, const Run& before, std::size_t min_tiles) {
+  run.first = rows_;
+  for (std::size_t row = 0, tile = 0; row < run.rows || tile < min_tiles; row += kTileRows, ++tile) {
+    tiles_.push_back({.segment = segment,
+                      .position = run.begin + static_cast<std::int64_t>(row),
+                      .rows = std::min(kTileRows, run.rows - row),
+                      .in = before.first + row,
+                      .out = rows_ + row});
+  }
+  rows_ += run.rows;
+}
+
+// Row `position` of the layer's input.
+const float* StreamRows::input_row(const Segment& before, const StreamState::Context& context, std::int64_t position) const noexcept {
+  if (position < 0 || position >= before.end) return zero_.data();
+  if (position < before.rows.begin) return context.row(position);
+  if (position < before.rows.end()) return row(before.rows.first + static_cast<std::size_t>(position - before.rows.begin));
+  assert(position >= before.provisional.begin && position < before.provisional.end());
+  return row(before.provisional.first + static_cast<std::size_t>(position - before.provisional.begin));
+}
+
+void StreamRows::remember(const Segment& before, const StreamState::Context& context) const noexcept {
+  const std::size_t kept = std::min(before.rows.rows, 2 * context.spec.pad);
+  for (std::size_t i = before.rows.rows - kept; i < before.rows.rows; ++i) {
+    std::copy_n(row(before.rows.first + i), width_, context.row(before.rows.begin + static_cast<std::int64_t>(i)));
+  }
+}
+
+void StreamRows::multiply(ops::ComputePool& pool, const ops::Linear& linear, const ops::LinearInput& input, std::size_t rows,
+                          ops::Activation activation) {
+  const std::size_t outputs = linear.outputs();
+  assert(rows <= max_rows_ && outputs <= max_width_);
+  if (rows > 0) linear.forward(pool, {input, rows}, ops::MutableRows{other_.data(), outputs}, activation);
+  multiply_adds_ += rows * linear.inputs() * outputs;
+  take_other(outputs);
 }
 
 void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const ops::Linear& linear,
                                ops::Activation activation) {
-  gather(states, layer);
-  const std::size_t kernel = linear.inputs() / width_, outputs = linear.outputs();
-  assert(linear.inputs() == kernel * width_ && outputs <= max_width_);
-  if (rows_ > 0) {
-    // Rows that straddle two segments are computed too and not used: a few, against one pass over the weights for all streams.
-    const std::size_t positions = window_rows_ - (kernel - 1);
-    window_.commit(pool, window_rows_);
-    linear.forward(pool, {window_, positions}, ops::MutableRows{other_.data(), outputs}, activation);
-    multiply_adds_ += positions * linear.inputs() * outputs;
-    for (const Tile& tile : tiles_) {
-      std::copy_n(other_.data() + (tile.centre - kernel / 2) * outputs, tile.rows * outputs, data_.data() + tile.out * outputs);
-    }
-  }
-  width_ = outputs;
-}
-
-// Lays the segments out in window_, each between its contexts, and cuts the rows that can now be computed into tiles.
-void StreamRows::gather(std::span<StreamState> states, std::size_t layer) {
-  const float* input = data_.data();
-  window_rows_ = 0;
-  rows_ = 0;
-  tiles_.clear();
-  window_.set_width(width_);
+  const std::size_t pad = begin_layer(states, layer);
+  assert(segments_.empty() || linear.inputs() == (2 * pad + 1) * width_);
+  ops::LinearInput& input = input_of(linear.format());
+  input.set_width(width_);
+  // Each run stands between its neighbours; provisional rows that follow the final ones share their window. Output rows that straddle
+  // two windows are computed too and belong to no segment: a few, against one pass over the weights for all streams.
+  std::size_t window_rows = 0;
+  const auto place = [&](Run& run) {
+    run.first = window_rows;
+    if (run.rows > 0) window_rows += run.rows + 2 * pad;
+  };
   for (Segment& segment : segments_) {
-    StreamState::Context& context = states[segment.stream].context(layer);
-    const std::size_t pad = context.spec.pad;
-    assert(context.spec.width == width_);
-    const std::size_t known = context.filled + segment.rows;
-    const std::size_t total = known + (segment.last ? pad : 0);
-    const std::size_t outputs = total > 2 * pad ? total - 2 * pad : 0;
-    if (outputs > 0) {
-      assert(window_rows_ + total <= max_rows_);
-      float* to = window_.row(window_rows_);
-      to = std::copy_n(context.rows.data(), context.filled * width_, to);
-      to = std::copy_n(input, segment.rows * width_, to);
-      std::fill_n(to, (total - known) * width_, 0.0F);
-      for (std::size_t row = 0; row < outputs; row += kTileRows) {
-        tiles_.push_back({window_rows_ + pad + row, std::min(kTileRows, outputs - row), rows_ + row});
-      }
-      window_rows_ += total;
-    }
-    remember(context, input, segment.rows);
-    input += segment.rows * width_;
-    segment.rows = outputs;
-    rows_ += outputs;
+    place(segment.rows);
+    if (joined(segment)) window_rows -= 2 * pad;
+    place(segment.provisional);
   }
+  assert(window_rows <= max_rows_);
+  pool.run(segments_.size(), [&](std::size_t index, std::uint32_t) {
+    const Segment &segment = segments_[index], &before = before_[index];
+    const StreamState::Context& context = states[segment.stream].context(layer);
+    const auto fill = [&](const Run& run) {
+      const std::int64_t begin = run.begin - static_cast<std::int64_t>(pad);
+      for (std::size_t i = 0; run.rows > 0 && i < run.rows + 2 * pad; ++i) {
+        std::copy_n(input_row(before, context, begin + static_cast<std::int64_t>(i)), width_, input.row(run.first + i));
+        input.commit_row(run.first + i);
+      }
+    };
+    if (joined(segment)) {
+      fill({segment.rows.begin, segment.rows.rows + segment.provisional.rows, segment.rows.first});
+    } else {
+      fill(segment.rows);
+      fill(segment.provisional);
+    }
+    remember(before, context);
+  });
+  rows_ = window_rows > 2 * pad ? window_rows - 2 * pad : 0;
+  multiply(pool, linear, input, rows_, activation);
 }
 
-void StreamRows::feed_forward(ops::ComputePool& pool, const ops::Linear& wide, const ops::Linear& narrow) {
+void StreamRows::feed_forward(ops::ComputePool& pool, const ops::Linear& wide, const ops::Linear& narrow, const ops::LinearInput& input) {
   assert(wide.outputs() <= max_inner_ && narrow.outputs() == width_);
   if (rows_ == 0) return;
-  wide.forward(pool, {matrix_input_, rows_}, inner_, ops::Activation::kGelu);
+  wide.forward(pool, {input, rows_}, inner_, ops::Activation::kGelu);
   narrow.forward_add(pool, {inner_, rows_}, {data_.data(), width_});
   multiply_adds_ += rows_ * wide.outputs() * (wide.inputs() + narrow.outputs());
 }

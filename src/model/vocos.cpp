@@ -16,10 +16,8 @@ Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture, ops
     : sizes_(architecture.vocos),
       n_mels_(architecture.n_mels),
       hop_(architecture.hop),
-      embed_(
-          reader,
-          WindowConv::Config{.name = "backbone.embed", .inputs = n_mels_, .outputs = sizes_.dim, .kernel = kEmbedKernel, .format = format},
-          contexts_),
+      embed_(reader, WindowConv::Config{.name = "backbone.embed", .inputs = n_mels_, .outputs = sizes_.dim, .kernel = kEmbedKernel},
+             contexts_),
       norm_(reader, "backbone.norm", sizes_.dim),
       final_norm_(reader, "backbone.final_layer_norm", sizes_.dim) {
   for (std::uint32_t i = 0; i < sizes_.num_layers; ++i) {
@@ -33,7 +31,7 @@ Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture, ops
   const std::size_t outputs = spectrum_width(architecture);
   const std::vector<float> weight = reader.get("head.out.weight", {outputs, sizes_.dim});
   const std::vector<float> bias = reader.get("head.out.bias", {outputs});
-  head_ = ops::make_linear(format, weight.data(), outputs, sizes_.dim, bias.data());
+  head_ = ops::make_linear(kEdgeFormat, weight.data(), outputs, sizes_.dim, bias.data());
   window_ = reader.get("head.istft.window", {architecture.n_fft});
   // The analysis half of the feature extractor travels with the file; synthesis has no use for it.
   reader.ignore("feature_extractor.mel_spec.spectrogram.window");
@@ -44,8 +42,7 @@ void Vocos::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamSt
   embed_.forward(pool, rows, states);
   norm_.forward(pool, rows);
   for (const ConvNextBlock& block : blocks_) block.forward(pool, rows, states);
-  final_norm_.forward(pool, rows);
-  rows.linear(pool, *head_, ops::Activation::kNone);
+  rows.map_linear(pool, *head_, [this](const float* in, float* out) { final_norm_.apply(in, out); });
 }
 
 std::size_t Vocos::max_width() const noexcept { return std::max<std::size_t>({n_mels_, sizes_.dim, head_->outputs()}); }

@@ -112,7 +112,7 @@ class EndToEnd : public ::testing::Test {
     push.steps = static_cast<std::uint32_t>(hidden.size() / gpt_.hidden_size());
     push.last = last;
     push.hidden = hidden.data();
-    pcm.resize(decoder_.max_samples(push.steps, last));
+    pcm.resize(decoder_.max_samples(push.steps));
     push.pcm = pcm;
     decoder_.push({&push, 1});
     out.insert(out.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));

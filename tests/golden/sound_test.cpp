@@ -34,13 +34,16 @@ class GoldenSound : public ::testing::Test {
   template <class Network>
   std::vector<float> run(const Network& network, const std::vector<float>& in, std::size_t width) {
     const std::size_t count = in.size() / width;
-    StreamRows rows(count + total_pad(network.contexts()) + 2 * max_pad(network.contexts()), network.max_width(), network.max_inner(), 1);
+    StreamRows rows({.rows = count + total_pad(network.contexts()) + 2 * max_pad(network.contexts()),
+                     .width = network.max_width(),
+                     .inner = network.max_inner(),
+                     .segments = 1});
     StreamState state(network.contexts());
-    state.reset();
     rows.clear(width);
-    std::copy(in.begin(), in.end(), rows.append({0, count, true}));
+    std::copy(in.begin(), in.end(), rows.append({.rows = {.rows = count}, .last = true}));
     network.forward(pool_, rows, std::span(&state, 1));
-    return {rows.data(), rows.data() + rows.rows() * rows.width()};
+    const StreamRows::Run& made = rows.segments().front().rows;
+    return {rows.row(made.first), rows.row(made.first + made.rows)};
   }
 
   std::vector<float> embed(const std::vector<engine::CodeFrame>& frames) const {
@@ -129,20 +132,22 @@ TEST_F(GoldenSound, VocosTurnsMelIntoAudio) {
   ASSERT_EQ(samples, (frames - 1) * 256);
   InverseStft inverse(model_->vocos.window(), model_->vocos.hop(), pool_.workers());
   for (std::size_t b = 0; b < golden.shape("mel")[0]; ++b) {
-    StreamRows rows(frames + total_pad(model_->vocos.contexts()) + 6, model_->vocos.max_width(), model_->vocos.max_inner(), 1);
+    StreamRows rows({.rows = frames + total_pad(model_->vocos.contexts()) + 6,
+                     .width = model_->vocos.max_width(),
+                     .inner = model_->vocos.max_inner(),
+                     .segments = 1});
     StreamState state(model_->vocos.contexts());
-    state.reset();
     rows.clear(100);
     const std::vector<float> in = time_first(mel, b, 100, frames);
-    std::copy(in.begin(), in.end(), rows.append({0, frames, true}));
+    std::copy(in.begin(), in.end(), rows.append({.rows = {.rows = frames}, .last = true}));
     model_->vocos.forward(pool_, rows, std::span(&state, 1));
-    const std::vector<float> head(rows.data(), rows.data() + rows.rows() * rows.width());
+    const std::vector<float> head(rows.row(0), rows.row(frames));
     const std::vector<float> expected_head = golden.floats("head.out");
     EXPECT_LE(max_difference(head, std::span(expected_head).subspan(b * frames * 1026, frames * 1026)), kMelTolerance);
     inverse.to_time(pool_, rows);
     InverseStft::Tail tail = inverse.make_tail();
     std::vector<float> out((frames + 1) * 256);
-    out.resize(inverse.overlap_add({rows.data(), frames * 1024}, frames, true, tail, out));
+    out.resize(inverse.overlap_add(rows.row(0), frames, true, {}, tail, out.data()));
     EXPECT_LE(max_difference(out, std::span(audio).subspan(b * samples, samples)), kAudioTolerance);
   }
 }

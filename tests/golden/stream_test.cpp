@@ -20,6 +20,7 @@ namespace {
 
 using testing::golden_manifest;
 using testing::max_difference;
+using testing::signal_to_noise;
 
 constexpr std::uint32_t kSlots = 4, kMaxSteps = 24;
 constexpr float kTolerance = 1e-5F;
@@ -49,21 +50,23 @@ class Bench {
     } else {
       push.codes = utterance.codes.data() + first;
     }
-    pcm.assign(decoder_.max_samples(steps, push.last), NAN);
+    pcm.assign(decoder_.max_samples(steps), NAN);
     push.pcm = pcm;
     return push;
   }
 
   // Samples of the utterance pushed alone, `chunk(first)` steps at a time.
   template <class Chunk>
-  std::vector<float> decode(const Utterance& utterance, Chunk&& chunk, std::uint32_t slot = 0) {
+  std::vector<float> decode(const Utterance& utterance, Chunk&& chunk, std::uint32_t slot = 0,
+                            std::uint32_t lookahead = engine::kExactLookahead) {
     std::vector<float> out, pcm;
     decoder_.open(slot, utterance.path);
     for (std::uint32_t first = 0; first < utterance.steps;) {
       const std::uint32_t steps = std::min(utterance.steps - first, chunk(first));
       DecodePush push = make_push(slot, utterance, first, steps, pcm);
+      push.lookahead = lookahead;
       decoder_.push({&push, 1});
-      EXPECT_LE(push.samples, decoder_.max_samples(steps, push.last));
+      EXPECT_LE(push.samples, decoder_.max_samples(steps));
       out.insert(out.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));
       first += steps;
     }
@@ -170,7 +173,7 @@ TEST_P(StreamTest, AFlushWithoutStepsGivesTheRest) {
   for (const std::uint32_t first : {0U, 20U, 40U}) {
     DecodePush push = bench.make_push(0, u, first, std::min(20U, 40 - first), pcm);
     push.last = first == 40;
-    pcm.assign(bench.decoder().max_samples(push.steps, push.last), NAN);
+    pcm.assign(bench.decoder().max_samples(push.steps), NAN);
     push.pcm = pcm;
     bench.decoder().push({&push, 1});
     out.insert(out.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(push.samples));
@@ -229,6 +232,94 @@ TEST_P(StreamTest, NeighboursAndThreadsDoNotChangeAStream) {
     }
   }
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) EXPECT_EQ(max_difference(together[slot], alone[slot]), 0) << slot;
+}
+
+// Whatever lookaheads are asked for in whatever order: no sample is lost or repeated, the exact ones are the whole utterance's, and the
+// early ones those of an utterance that ends at the newest step.
+TEST_P(StreamTest, AnySequenceOfLookaheadsGivesEverySampleOnce) {
+  Bench bench(model(), 2, 128);
+  StreamDecoder& decoder = bench.decoder();
+  const auto exact_lookahead = static_cast<std::int64_t>(decoder.lookahead_steps());
+  std::mt19937 random(17);
+  std::size_t early_samples = 0, exact_samples = 0;
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    const Utterance u = utterance(1 + static_cast<std::uint32_t>(random() % 100), kPaths[round % 2], round);
+    const std::vector<float> whole = bench.decode(u, kWhole, 1);
+    decoder.open(0, u.path);
+    std::size_t written = 0;
+    std::vector<float> pcm;
+    for (std::uint32_t at = 0; at < u.steps;) {
+      const std::uint32_t steps = std::min<std::uint32_t>(u.steps - at, static_cast<std::uint32_t>(random() % 13));
+      DecodePush push = bench.make_push(0, u, at, steps, pcm);
+      const std::uint32_t choice = static_cast<std::uint32_t>(random() % 4);
+      if (choice > 0) push.lookahead = static_cast<std::uint32_t>(random() % (decoder.lookahead_steps() + 2)) / choice;
+      decoder.push({&push, 1});
+      at += steps;
+
+      // In hops: what is exact by now, and what was asked for.
+      const std::int64_t frames = 2 * at, total = frames - 1;
+      const bool early = !push.last && push.lookahead < decoder.lookahead_steps();
+      const std::int64_t exact = push.last ? total : std::max<std::int64_t>(0, frames - 2 * exact_lookahead);
+      const std::int64_t wanted =
+          early ? std::clamp<std::int64_t>(frames - 2 * std::int64_t{push.lookahead}, 0, std::max<std::int64_t>(0, total)) : exact;
+      const std::size_t end = std::max(written, static_cast<std::size_t>(std::max(wanted, exact)) * 256);
+      if (u.path == engine::MelPath::kHidden) {  // the other path may look less far ahead and have more
+        ASSERT_EQ(push.samples, end - written) << "step " << at << " lookahead " << push.lookahead;
+      }
+      if (push.samples > 0) {
+        Utterance ended = u;
+        ended.steps = at;
+        const std::vector<float> as_if_ended = bench.decode(ended, kWhole, 1);
+        for (std::size_t i = 0; i < push.samples; ++i) {
+          const std::size_t sample = written + i;
+          ASSERT_EQ(pcm[i], as_if_ended[sample]) << "sample " << sample << " of " << at << " steps";
+          if (sample < static_cast<std::size_t>(exact) * 256) {
+            ASSERT_EQ(pcm[i], whole[sample]) << "sample " << sample << " of " << at << " steps";
+            ++exact_samples;
+          } else {
+            ++early_samples;
+          }
+        }
+        written += push.samples;
+      }
+    }
+    ASSERT_EQ(written, whole.size());
+  }
+  EXPECT_GT(early_samples, 50'000U);
+  EXPECT_GT(exact_samples, 50'000U);
+}
+
+TEST_P(StreamTest, LessLookaheadIsSoonerAndNotFarFromTheWhole) {
+  const Utterance u = utterance(80, engine::MelPath::kHidden);
+  Bench bench(model(), 1);
+  const std::vector<float> whole = bench.decode(u, [](std::uint32_t) { return 24U; });
+  double last_snr = -10.0;
+  for (const std::uint32_t lookahead : {0U, 4U, 8U, 12U}) {
+    const std::vector<float> early = bench.decode(u, [](std::uint32_t) { return 4U; }, 0, lookahead);
+    ASSERT_EQ(early.size(), whole.size());
+    const double snr = signal_to_noise(whole, early);
+    EXPECT_GT(snr, last_snr) << lookahead;
+    last_snr = snr;
+  }
+  EXPECT_GT(last_snr, 45.0);
+}
+
+TEST_P(StreamTest, ExactDecodingAfterAnEarlyStartCostsNoMore) {
+  const Utterance u = utterance(200, engine::MelPath::kHidden);
+  const auto cost_of_the_end = [&](std::uint32_t lookahead) {
+    Bench bench(model(), 1);
+    std::vector<float> pcm;
+    bench.decoder().open(0, u.path);
+    std::uint64_t before = 0;
+    for (std::uint32_t at = 0; at < 196; at += 4) {
+      if (at == 100) before = bench.decoder().multiply_adds();
+      DecodePush push = bench.make_push(0, u, at, 4, pcm);
+      if (at < 40) push.lookahead = lookahead;
+      bench.decoder().push({&push, 1});
+    }
+    return bench.decoder().multiply_adds() - before;
+  };
+  EXPECT_EQ(cost_of_the_end(8), cost_of_the_end(engine::kExactLookahead));
 }
 
 TEST_P(StreamTest, AReopenedSlotRemembersNothing) {

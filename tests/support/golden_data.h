@@ -79,6 +79,18 @@ inline float max_difference(std::span<const float> a, std::span<const float> b) 
   return largest;
 }
 
+// Of the whole signal, in dB; infinite when nothing differs.
+inline double signal_to_noise(std::span<const float> signal, std::span<const float> approximation) {
+  if (signal.size() != approximation.size()) return -INFINITY;
+  double power = 0, noise = 0;
+  for (std::size_t i = 0; i < signal.size(); ++i) {
+    const double difference = double{signal[i]} - approximation[i];
+    power += double{signal[i]} * signal[i];
+    noise += difference * difference;
+  }
+  return 10 * std::log10(power / noise);
+}
+
 // The model the reference numbers were recorded with. It has one voice, without a speaker vector.
 inline engine::Manifest golden_manifest() {
   engine::Manifest manifest;

@@ -106,20 +106,17 @@ float sum_exp_kernel(const float* x, std::size_t n, float highest) {
   return reduce(x, n, [&](FloatVec sum, FloatVec v) { return hn::Add(sum, hn::Exp(FloatTag(), hn::Sub(v, offset))); });
 }
 
-void depthwise_conv7_kernel(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
-                            const float* weight, const float* bias, float* y, std::size_t y_stride) {
+void depthwise_conv7_kernel(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
+                            const float* bias, float* y) {
   const FloatTag d;
-  const float* first = x - 3 * dilation * x_stride;
-  const std::size_t tap = dilation * x_stride;
   const auto columns = [&](std::size_t c, auto load, auto store) {
     FloatVec w[7];
     for (std::size_t i = 0; i < 7; ++i) w[i] = load(weight + i * channels + c);
     const FloatVec b = load(bias + c);
-    for (std::size_t r = 0; r < rows; ++r) {
-      const float* in = first + r * x_stride + c;
+    for (std::size_t r = 0; r < count; ++r) {
       FloatVec sum = b;
-      for (std::size_t i = 0; i < 7; ++i) sum = hn::MulAdd(load(in + i * tap), w[i], sum);
-      store(sum, y + r * y_stride + c);
+      for (std::size_t i = 0; i < 7; ++i) sum = hn::MulAdd(load(rows[r + i * dilation] + c), w[i], sum);
+      store(sum, y + r * channels + c);
     }
   };
   std::size_t c = 0;
@@ -170,9 +167,9 @@ float sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum_kerne
 
 float sum_exp(const float* x, std::size_t n, float highest) { return HWY_DYNAMIC_DISPATCH(sum_exp_kernel)(x, n, highest); }
 
-void depthwise_conv7(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
-                     const float* weight, const float* bias, float* y, std::size_t y_stride) {
-  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(x, x_stride, rows, channels, dilation, weight, bias, y, y_stride);
+void depthwise_conv7(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
+                     const float* bias, float* y) {
+  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(rows, count, channels, dilation, weight, bias, y);
 }
 
 }  // namespace tts::model::ops

@@ -30,10 +30,10 @@ float sum(const float* x, std::size_t n);
 // sum_i exp(x[i] - highest); `highest` is the largest of x.
 float sum_exp(const float* x, std::size_t n, float highest);
 
-// Depthwise convolution of width 7 over [time, channel]: y[r][c] = bias[c] + sum_i weight[i][c] * x[r + (i - 3) * dilation][c].
-// x points at the row under output row 0; the 3 * dilation rows before it and after the last one must be readable.
-// weight is [7][channels]; x and y rows lie x_stride and y_stride floats apart and must not overlap.
-void depthwise_conv7(const float* x, std::size_t x_stride, std::size_t rows, std::size_t channels, std::size_t dilation,
-                     const float* weight, const float* bias, float* y, std::size_t y_stride);
+// Depthwise convolution of width 7 over time: y[r][c] = bias[c] + sum_i weight[i][c] * rows[r + i * dilation][c], so output row r
+// lies under input row r + 3 * dilation. `rows` are count + 6 * dilation pointers to rows of `channels` values; weight is [7][channels];
+// the rows of y follow each other and overlap no input.
+void depthwise_conv7(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
+                     const float* bias, float* y);
 
 }  // namespace tts::model::ops

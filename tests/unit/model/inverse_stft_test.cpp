@@ -56,12 +56,12 @@ class InverseStftTest : public ::testing::Test {
     std::vector<float> out;
     for (std::size_t f = 0; f < frames; f += chunk) {
       const std::size_t count = std::min(chunk, frames - f);
-      StreamRows batch(count, 2 * kBins, 0, 1);
+      StreamRows batch({.rows = count, .width = 2 * kBins, .inner = 0, .segments = 1});
       batch.clear(2 * kBins);
-      std::copy_n(rows.data() + f * 2 * kBins, count * 2 * kBins, batch.append({0, count, false}));
+      std::copy_n(rows.data() + f * 2 * kBins, count * 2 * kBins, batch.append({.rows = {.rows = count}}));
       inverse_.to_time(pool_, batch);
       std::vector<float> pcm((count + 1) * kHop);
-      pcm.resize(inverse_.overlap_add({batch.data(), count * kSize}, count, f + count == frames, tail, pcm));
+      pcm.resize(inverse_.overlap_add(batch.row(0), count, f + count == frames, {}, tail, pcm.data()));
       out.insert(out.end(), pcm.begin(), pcm.end());
     }
     return out;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kSlots = 3, kMaxSteps = 8;
 class StreamDecoderTest : public ::testing::Test {
  protected:
   StreamDecoderTest()
-      : hidden_(kMaxSteps * 2 * model_.decoder.inputs(), 0.1F), pcm_(kSlots, std::vector<float>(decoder_.max_samples(kMaxSteps, true))) {}
+      : hidden_(kMaxSteps * 2 * model_.decoder.inputs(), 0.1F), pcm_(kSlots, std::vector<float>(decoder_.max_samples(kMaxSteps))) {}
 
   DecodePush make_push(std::uint32_t slot, std::uint32_t steps, bool last) {
     return {.slot = slot, .steps = steps, .last = last, .hidden = hidden_.data(), .codes = codes_.data(), .pcm = pcm_[slot]};
@@ -66,7 +66,7 @@ TEST_F(StreamDecoderTest, TheCounterCounts) {
 TEST_F(StreamDecoderTest, MoreRowsThanOnePassHoldsGoInGroups) {
   constexpr std::uint32_t kMany = 64;
   StreamDecoder decoder(model_, pool_, {.slots = kMany, .max_steps = kMaxSteps});
-  std::vector<std::vector<float>> pcm(kMany, std::vector<float>(decoder.max_samples(kMaxSteps, true)));
+  std::vector<std::vector<float>> pcm(kMany, std::vector<float>(decoder.max_samples(kMaxSteps)));
   std::vector<DecodePush> work;
   for (std::uint32_t slot = 0; slot < kMany; ++slot) {
     decoder.open(slot, slot % 3 == 0 ? engine::MelPath::kCodes : engine::MelPath::kHidden);
