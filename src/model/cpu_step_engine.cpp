@@ -126,6 +126,7 @@ Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& pro
   fresh.prompt = prompt;
   fresh.sampling = sampling;
   fresh.noise = SeededNoise(sampling.seed);
+  fresh.repetition_penalty = RepetitionPenalty(sampling.repetition_penalty);
   fresh.speaker = std::move(speaker);
   fresh.prompt_length = static_cast<std::uint32_t>(prompt.tokens.size() + prompt.audio_prompt.size());
   free_slots_.pop_back();
@@ -209,7 +210,7 @@ void CpuStepEngine::draw_token(Draw& draw, std::uint32_t codebook, Sampler& samp
   const std::uint32_t end = code_stage ? weights_.sizes.num_audio_tokens - 1 : static_cast<std::uint32_t>(slot.prompt.end_token);
   const SampleRequest request{.logits = gpt_.logits(draw.row).subspan(codebook * vocabulary, vocabulary),
                               .temperature = slot.sampling.temperature[codebook],
-                              .repetition_penalty = slot.sampling.repetition_penalty,
+                              .repetition_penalty = slot.repetition_penalty,
                               .top_p = slot.sampling.top_p,
                               .top_k = slot.sampling.top_k,
                               .forbidden = slot.steps < slot.sampling.min_steps ? std::optional(end) : std::nullopt,

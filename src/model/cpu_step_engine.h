@@ -54,6 +54,7 @@ class CpuStepEngine final : public engine::StepEngine {
     engine::UtterancePrompt prompt;
     engine::SamplingParams sampling;
     SeededNoise noise;
+    RepetitionPenalty repetition_penalty;
     std::vector<float> speaker;  // normalised; empty = none
     std::uint32_t prompt_length = 0;
     std::uint32_t position = 0;  // positions consumed, prompt and generated

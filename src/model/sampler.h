@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "noise.h"
+#include "ops/logits.h"
 
 namespace tts::model {
 
@@ -40,16 +41,28 @@ class TokenWindow {
   std::size_t size_ = 0, next_ = 0;
 };
 
+// penalty ^ count for every count that a window can hold.
+class RepetitionPenalty {
+ public:
+  RepetitionPenalty(float penalty = 1.0F);  // kMinRepetitionPenalty..kMaxRepetitionPenalty; 1 = off
+
+  bool off() const noexcept { return powers_[1] == 1.0F; }
+  float factor(std::size_t count) const noexcept { return powers_[count]; }
+
+ private:
+  std::array<float, TokenWindow::kCapacity + 1> powers_;
+};
+
 struct SampleRequest {
-  std::span<const float> logits;           // at least 4
-  float temperature = 1.0F;                // kMinTemperature..kMaxTemperature
-  float repetition_penalty = 1.0F;         // kMinRepetitionPenalty..kMaxRepetitionPenalty; 1 = off
+  std::span<const float> logits;  // at least 4
+  float temperature = 1.0F;       // kMinTemperature..kMaxTemperature
+  RepetitionPenalty repetition_penalty = {};
   float top_p = 1.0F;                      // [0, 1]; 1 = off
   std::uint32_t top_k = 0;                 // 0 = off
   std::optional<std::uint32_t> forbidden;  // the end token while it may not be drawn
   bool greedy = false;                     // the most probable token, the lowest of equals
   std::uint32_t step = 0, codebook = 0;    // of the draw, for the noise
-  std::span<const std::uint32_t> recent;   // history inside the penalty's window
+  std::span<const std::uint32_t> recent;   // history inside the penalty's window, at most TokenWindow::kCapacity
 };
 
 // Scratch of one thread. Nothing allocates after construction.
@@ -58,6 +71,7 @@ class Sampler {
   struct Candidate {
     float logit;  // after temperature and penalty
     std::uint32_t token;
+    double weight;  // exp(logit - highest), of all tokens
   };
 
   explicit Sampler(std::size_t max_vocabulary);
@@ -71,12 +85,15 @@ class Sampler {
 
  private:
   bool scale_and_penalise(const SampleRequest& request);
-  void take_top_k(std::size_t keep);
-  void keep_top_p(float top_p);
+  std::uint32_t most_probable(std::optional<std::uint32_t> forbidden) noexcept;
+  double weight_of(float logit) const noexcept;
+  bool walk_few(std::size_t keep, double enough);
+  void take_many(std::size_t keep);
+  void keep_top_p(double enough);
 
   std::vector<float> scaled_;
-  std::size_t vocabulary_ = 0;  // of the current request
-  float highest_ = 0.0F;
+  std::size_t vocabulary_ = 0;         // of the current request
+  ops::LogitSummary summary_;          // of the current request
   std::vector<Candidate> candidates_;  // capacity max_vocabulary
 };
 

@@ -128,7 +128,7 @@ void replay(const std::string& name, const std::string& file, const std::optiona
         const auto token =
             sampler.sample({.logits = gpt.logits(drawing[b]).subspan(q * vocabulary, vocabulary),
                             .temperature = temperature.is_array() ? temperature.at(q).get<float>() : temperature.get<float>(),
-                            .repetition_penalty = parameters.at("repetition_penalty"),
+                            .repetition_penalty = parameters.at("repetition_penalty").get<float>(),
                             .top_p = parameters.at("top_P"),
                             .top_k = parameters.at("top_K"),
                             .forbidden = step < parameters.at("min_new_token") ? std::optional(end_token) : std::nullopt,

@@ -38,7 +38,7 @@ TEST(SamplerGolden, EveryCaseHasTheReferencesDistribution) {
       const std::vector<std::uint32_t> recent = last_tokens(history, row, length);
       SampleRequest request{.logits = std::span(logits).subspan(row * vocabulary, vocabulary),
                             .temperature = parameters.at("temperature").at(row),
-                            .repetition_penalty = parameters.at("repetition_penalty"),
+                            .repetition_penalty = parameters.at("repetition_penalty").get<float>(),
                             .top_p = parameters.at("top_P").is_null() ? 1.0F : parameters.at("top_P").get<float>(),
                             .top_k = parameters.at("top_K"),
                             .forbidden = {},

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "simd_targets.h"
+
 namespace tts::model {
 namespace {
 
@@ -41,7 +43,7 @@ std::vector<std::uint32_t> reference_survivors(const SampleRequest& request) {
   for (std::size_t v = 0; v < n; ++v) {
     z[v] = static_cast<float>(request.logits[v] / request.temperature);
     const auto count = std::count(request.recent.begin(), request.recent.end(), static_cast<std::uint32_t>(v));
-    const double factor = std::pow(double{request.repetition_penalty}, static_cast<double>(count));
+    const double factor = std::pow(double{request.repetition_penalty.factor(1)}, static_cast<double>(count));
     z[v] = static_cast<float>(z[v] < 0.0 ? z[v] * factor : z[v] / factor);
   }
   std::vector<std::uint32_t> order(n);
@@ -132,30 +134,40 @@ TEST(Sampler, EverythingOffKeepsEverything) {
 }
 
 TEST(Sampler, AgreesWithThePlainDefinition) {
-  std::mt19937 engine(5);
-  std::normal_distribution<float> normal(0.0F, 3.0F);
-  Sampler sampler(2000);
-  for (const std::size_t vocabulary : {4, 5, 17, 626, 2000}) {
-    for (const float top_p : {0.0F, 0.3F, 0.7F, 0.95F, 1.0F}) {
-      for (const std::uint32_t top_k : {0U, 1U, 5U, 20U, 64U, 65U, 200U, 5000U}) {
-        for (const bool quantised : {false, true}) {
-          std::vector<float> z(vocabulary);
-          for (float& value : z) value = quantised ? std::round(normal(engine)) : normal(engine);
-          std::vector<std::uint32_t> recent(16);
-          for (std::uint32_t& token : recent) token = static_cast<std::uint32_t>(engine() % vocabulary);
-          const SampleRequest request{.logits = z,
-                                      .temperature = 0.7F,
-                                      .repetition_penalty = 1.3F,
-                                      .top_p = top_p,
-                                      .top_k = top_k,
-                                      .forbidden = 2,
-                                      .recent = recent};
-          ASSERT_EQ(sorted_survivors(sampler, request), reference_survivors(request))
-              << vocabulary << " tokens, P " << top_p << ", K " << top_k;
+  ops::for_each_simd_target([] {
+    std::mt19937 engine(5);
+    std::normal_distribution<float> normal(0.0F, 3.0F);
+    Sampler sampler(2000);
+    for (const std::size_t vocabulary : {4, 5, 17, 626, 2000}) {
+      for (const float top_p : {0.0F, 0.3F, 0.7F, 0.95F, 1.0F}) {
+        for (const std::uint32_t top_k : {0U, 1U, 5U, 20U, 32U, 33U, 200U, 5000U}) {
+          for (const bool quantised : {false, true}) {
+            std::vector<float> z(vocabulary);
+            for (float& value : z) value = quantised ? std::round(normal(engine)) : normal(engine);
+            std::vector<std::uint32_t> recent(16);
+            for (std::uint32_t& token : recent) token = static_cast<std::uint32_t>(engine() % vocabulary);
+            const SampleRequest request{.logits = z,
+                                        .temperature = 0.7F,
+                                        .repetition_penalty = 1.3F,
+                                        .top_p = top_p,
+                                        .top_k = top_k,
+                                        .forbidden = 2,
+                                        .recent = recent};
+            ASSERT_EQ(sorted_survivors(sampler, request), reference_survivors(request))
+                << vocabulary << " tokens, P " << top_p << ", K " << top_k;
+          }
         }
       }
     }
-  }
+  });
+}
+
+// More ties than the short way has room for.
+TEST(Sampler, ManyTiesAllSurvive) {
+  const std::vector<float> z(626, 1.5F);
+  Sampler sampler(626);
+  EXPECT_EQ(sampler.survivors({.logits = z, .top_k = 20, .forbidden = {}, .recent = {}}).size(), 626U);
+  EXPECT_EQ(sampler.survivors({.logits = z, .top_p = 0.5F, .top_k = 20, .forbidden = {}, .recent = {}}).size(), 313U);
 }
 
 TEST(Sampler, DrawsTheLargestQuotientOfProbabilityAndNoise) {
