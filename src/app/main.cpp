@@ -14,12 +14,15 @@
 
 #include "tts/config/config.h"
 
+#include "bench.h"
+#include "bench_flags.h"
 #include "say.h"
 #include "serve.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using tts::app::BenchArguments;
 using tts::app::SayArguments;
 
 constexpr const char* kDefaultFile = "config/server.json";
@@ -29,6 +32,7 @@ constexpr const char* kExamples = R"(Examples:
   chattts-server serve --host 0.0.0.0 --port 80    serve other machines
   chattts-server say "你好，世界。" -o hello.mp3     text to a file
   echo Hello | chattts-server say -o - | aplay     text to the speaker
+  chattts-server bench --plot load.svg             how many listeners this machine serves, and how soon they hear something
   chattts-server check --config my.json            what would be in force, and why
 
 A value comes from, strongest first: a flag, the environment (TTS_SERVER_PORT=80), the configuration file, the default.
@@ -38,6 +42,7 @@ struct CommandLine {
   std::string config_file;
   std::map<std::string, std::string> flags;
   SayArguments say;
+  BenchArguments bench;
   bool print_defaults = false, print_table = false;
 };
 
@@ -99,11 +104,14 @@ int run(int argc, char** argv) {
   app.footer(kExamples);
   auto* serve = app.add_subcommand("serve", "serve HTTP until SIGTERM or Ctrl-C (the default)");
   auto* say = app.add_subcommand("say", "text to an audio file, without a server");
+  auto* bench = app.add_subcommand("bench", "measure: first audio, gaps and throughput under load");
   auto* check = app.add_subcommand("check", "print the effective configuration and where each value comes from");
   constexpr std::array<std::string_view, 4> kSaySections{"model", "engine", "synthesis", "log"};
   add_common(*serve, line, {});
   add_say(*say, line);
   add_common(*say, line, kSaySections);
+  tts::app::add_bench_flags(*bench, line.bench);
+  add_common(*bench, line, {});
   check->add_flag("--defaults", line.print_defaults, "print a configuration file with every default instead");
   check->add_flag("--table", line.print_table, "print all settings as a Markdown table instead");
   add_common(*check, line, {});
@@ -113,19 +121,22 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
 
-  if (line.print_defaults || line.print_table) return print(line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
+  if (line.print_defaults || line.print_table)
+    return print(line.print_defaults ? tts::config::default_file() : tts::config::settings_table());
   const auto sources = sources_of(line);
   auto loaded = tts::config::load_config(sources);
   if (check->parsed()) {
     for (const auto& warning : loaded.warnings) std::cerr << "warning: " << warning << '\n';
     return print(tts::config::describe(loaded) + '\n');
   }
-  if (say->parsed() && !sources.flags.contains("log.level") && !sources.environment.contains("TTS_LOG_LEVEL"))
-    loaded.config.log.level = "warning";
-  tts::observability::configure_logging(loaded.config.log);
+  auto log = loaded.config.log;
+  if (!serve->parsed() && !sources.flags.contains("log.level") && !sources.environment.contains("TTS_LOG_LEVEL")) log.level = "warning";
+  tts::observability::configure_logging(log);
   if (sources.file) spdlog::info("configuration file {}", sources.file->string());
   for (const auto& warning : loaded.warnings) spdlog::warn("{}", warning);
-  return say->parsed() ? tts::app::say(line.say, loaded.config, own_path(argv[0])) : tts::app::serve(loaded.config, own_path(argv[0]));
+  const auto program = own_path(argv[0]);
+  if (bench->parsed()) return tts::app::bench(line.bench, loaded, program);
+  return say->parsed() ? tts::app::say(line.say, loaded.config, program) : tts::app::serve(loaded.config, program);
 }
 
 }  // namespace
