@@ -23,5 +23,37 @@ foreach(part c10 torch_cpu)
 endforeach()
 add_library(tts_torch INTERFACE)
 target_link_libraries(tts_torch INTERFACE tts_torch_cpu tts_c10)
+target_compile_definitions(tts_torch INTERFACE AT_PER_OPERATOR_HEADERS)  # ATen headers then include the operators they use, not all
 target_compile_options(tts_torch INTERFACE "SHELL:-idirafter ${TTS_TORCH_ROOT}/include" "SHELL:-idirafter ${TTS_TORCH_ROOT}/include/torch/csrc/api/include")
 target_link_options(tts_torch INTERFACE "LINKER:-rpath,${TTS_TORCH_ROOT}/lib")
+
+# A CUDA build of libtorch also needs the toolkit's headers: an installed CUDA toolkit, or the ones that come with the wheel.
+set(TTS_WITH_CUDA OFF)
+if(EXISTS ${TTS_TORCH_ROOT}/lib/libtorch_cuda.so)
+  set(TTS_WITH_CUDA ON)
+  file(GLOB wheel_cuda ${TTS_TORCH_ROOT}/../nvidia/cu[0-9]*)
+  find_path(TTS_CUDA_INCLUDE cuda_runtime_api.h REQUIRED
+    PATHS ${wheel_cuda} $ENV{CUDA_HOME} /usr/local/cuda PATH_SUFFIXES include NO_DEFAULT_PATH)
+  file(GLOB cudart ${wheel_cuda}/lib/libcudart.so.* ${TTS_CUDA_INCLUDE}/../lib64/libcudart.so)
+  list(GET cudart 0 TTS_CUDART)
+  message(STATUS "CUDA headers: ${TTS_CUDA_INCLUDE}; runtime: ${TTS_CUDART}")
+  foreach(part c10_cuda torch_cuda)
+    add_library(tts_${part} SHARED IMPORTED)
+    set_target_properties(tts_${part} PROPERTIES IMPORTED_LOCATION ${TTS_TORCH_ROOT}/lib/lib${part}.so)
+  endforeach()
+  # Nothing of ours calls into libtorch_cuda, it registers its kernels when it is loaded: it must stay although it looks unused.
+  add_library(tts_torch_cuda_all INTERFACE)
+  target_link_libraries(tts_torch_cuda_all INTERFACE tts_torch
+    "-Wl,--push-state,--no-as-needed" tts_torch_cuda "-Wl,--pop-state" tts_c10_cuda ${TTS_CUDART})
+  target_compile_options(tts_torch_cuda_all INTERFACE "SHELL:-idirafter ${TTS_CUDA_INCLUDE}")
+endif()
+
+# What stands behind src/model/torch/runtime.h.
+function(tts_add_device_runtime target)
+  if(TTS_WITH_CUDA)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/model/torch/cuda/cuda_runtime.cpp)
+    target_link_libraries(${target} PRIVATE tts_torch_cuda_all)
+  else()
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/model/torch/cuda/no_cuda.cpp)
+  endif()
+endfunction()
