@@ -7,18 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "speaker_norm.h"
+#include "utterance_check.h"
 
 namespace tts::model {
-namespace {
-
-Error invalid(std::string param, std::string message) {
-  return {.code = ErrorCode::kInvalidArgument, .message = std::move(message), .param = std::move(param)};
-}
-
-bool inside(float value, float low, float high) { return value >= low && value <= high; }  // false for NaN
-
-}  // namespace
 
 CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngineOptions& options)
     : weights_(std::move(weights)),
@@ -65,58 +56,13 @@ engine::CodeFrame* CpuStepEngine::pending_codes(const Slot& slot, std::size_t st
   return pending_codes_.data() + index_of(slot) * info_.max_pending_steps + step;
 }
 
-std::optional<Error> CpuStepEngine::check(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) const {
-  const auto is_text_token = [&](std::int32_t token) {
-    return token >= 0 && static_cast<std::uint32_t>(token) < weights_.sizes.num_text_tokens;
-  };
-  const std::uint32_t end_code = weights_.sizes.num_audio_tokens - 1;
-
-  if (prompt.tokens.empty()) return invalid("tokens", "the prompt is empty");
-  if (!std::all_of(prompt.tokens.begin(), prompt.tokens.end(), is_text_token))
-    return invalid("tokens", "the prompt holds ids outside the vocabulary");
-  for (const engine::CodeFrame& frame : prompt.audio_prompt) {
-    if (std::any_of(frame.begin(), frame.end(), [&](std::uint16_t code) { return code >= end_code; })) {
-      return invalid("audio_prompt", "the audio prompt holds codes outside 0.." + std::to_string(end_code - 1));
-    }
-  }
-  if (prompt.speaker && (prompt.speaker->size() != weights_.sizes.hidden_size ||
-                         !std::all_of(prompt.speaker->begin(), prompt.speaker->end(), [](float value) { return std::isfinite(value); }))) {
-    return invalid("speaker", "the speaker vector must hold " + std::to_string(weights_.sizes.hidden_size) + " finite values");
-  }
-  if (prompt.stage == engine::Stage::kText) {
-    if (!weights_.text_head)
-      return Error{.code = ErrorCode::kUnsupported, .message = "this model cannot refine text", .param = "stage", .retry_after = {}};
-    if (!is_text_token(prompt.end_token)) return invalid("end_token", "the end token is outside the vocabulary");
-  }
-
-  for (const float temperature : sampling.temperature) {
-    if (!inside(temperature, kMinTemperature, kMaxTemperature)) return invalid("temperature", "temperature must be from 0.001 to 1000");
-  }
-  if (!inside(sampling.top_p, 0.0F, 1.0F)) return invalid("top_p", "top_p must be from 0 to 1");
-  if (!inside(sampling.repetition_penalty, kMinRepetitionPenalty, kMaxRepetitionPenalty)) {
-    return invalid("repetition_penalty", "repetition_penalty must be from 0.01 to 100");
-  }
-  if (sampling.max_steps == 0) return invalid("max_steps", "max_steps must be above 0");
-  if (const std::uint64_t positions = std::uint64_t{prompt.tokens.size()} + prompt.audio_prompt.size() + sampling.max_steps;
-      positions > info_.max_context) {
-    return Error{.code = ErrorCode::kTooLarge,
-                 .message = "prompt and max_steps need " + std::to_string(positions) + " positions, the limit is " +
-                            std::to_string(info_.max_context),
-                 .param = "max_steps",
-                 .retry_after = {}};
-  }
-  return std::nullopt;
-}
-
 Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) {
-  if (auto error = check(prompt, sampling)) return *std::move(error);
-  std::vector<float> speaker;
-  if (prompt.speaker) {
-    speaker = normalise_speaker(*prompt.speaker, options_.speaker_precision);
-    if (!std::all_of(speaker.begin(), speaker.end(), [](float value) { return std::isfinite(value); })) {
-      return invalid("speaker", "the speaker vector is too large for half precision");
-    }
-  }
+  Result<std::vector<float>> speaker = check_utterance({.sizes = weights_.sizes,
+                                                        .text_head = weights_.text_head != nullptr,
+                                                        .max_context = info_.max_context,
+                                                        .speaker_precision = options_.speaker_precision},
+                                                       prompt, sampling);
+  if (!speaker) return speaker.error();
   if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
 
   const std::uint32_t index = free_slots_.back();
@@ -127,7 +73,7 @@ Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& pro
   fresh.sampling = sampling;
   fresh.noise = SeededNoise(sampling.seed);
   fresh.repetition_penalty = RepetitionPenalty(sampling.repetition_penalty);
-  fresh.speaker = std::move(speaker);
+  fresh.speaker = std::move(speaker).value();
   fresh.prompt_length = static_cast<std::uint32_t>(prompt.tokens.size() + prompt.audio_prompt.size());
   free_slots_.pop_back();
   slots_[index] = std::move(fresh);

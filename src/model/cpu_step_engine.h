@@ -75,7 +75,6 @@ class CpuStepEngine final : public engine::StepEngine {
 
   Slot* find(engine::SlotId id) noexcept;
   const Slot* find(engine::SlotId id) const noexcept;
-  std::optional<Error> check(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) const;
   std::size_t index_of(const Slot& slot) const noexcept { return static_cast<std::size_t>(&slot - slots_.data()); }
   float* pending_hidden(const Slot& slot, std::size_t step) noexcept;
   engine::CodeFrame* pending_codes(const Slot& slot, std::size_t step) noexcept;
