@@ -62,8 +62,8 @@ std::uint64_t usable(const ModelBytes& model, std::span<const DeviceMemory> devi
 
 std::uint32_t layers_that_fit(const ModelBytes& model, std::span<const DeviceMemory> devices, std::size_t index) {
   if (!devices[index].device.gpu) return model.layers;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(usable(model, devices, index) / std::max<std::uint64_t>(model.layer, 1),
-                                                            model.layers));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(usable(model, devices, index) / std::max<std::uint64_t>(model.layer, 1), model.layers));
 }
 
 std::string sizes_text(const ModelBytes& model, std::span<const DeviceMemory> devices) {
@@ -113,7 +113,8 @@ std::vector<LayerRange> in_proportion(const ModelBytes& model, std::span<const D
     room += layers_that_fit(model, devices, i);
     total += static_cast<double>(usable(model, devices, i));
   }
-  if (room < model.layers) fail("the model does not fit: " + sizes_text(model, devices) + kSmaller + ", and device_map auto uses the CPU too");
+  if (room < model.layers)
+    fail("the model does not fit: " + sizes_text(model, devices) + kSmaller + ", and device_map auto uses the CPU too");
   std::vector<LayerRange> ranges;
   std::uint32_t next = 0;
   double share = 0;

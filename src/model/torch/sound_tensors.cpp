@@ -111,7 +111,8 @@ MelNetworkTensors::MelNetworkTensors(TensorReader& reader, const engine::ConvSta
     const std::string block = "decoder.decoder_block." + std::to_string(i);
     blocks_.emplace_back(build, block, block + ".weight", sizes.hidden, std::int64_t{4} * sizes.hidden, kBlockDilation);
   }
-  conv_out_.weight = to_tensor(reader.get("decoder.conv_out.weight", {sizes.odim, sizes.hidden, 1}), {sizes.odim, sizes.hidden}, at::kFloat, device);
+  conv_out_.weight =
+      to_tensor(reader.get("decoder.conv_out.weight", {sizes.odim, sizes.hidden, 1}), {sizes.odim, sizes.hidden}, at::kFloat, device);
   out_conv_ = std::make_unique<const SideConvTensors>(build, "out_conv", sizes.odim, n_mels, 3, false, at::kFloat, coef_);
   pad_ = build.pad;
   state_values_ = build.values;

@@ -42,9 +42,9 @@ struct SideConvTensors {
 
 // x + scale * (Linear(GELU(Linear(LayerNorm(depthwise7(x)))))).
 struct ConvNextTensors {
-  at::Tensor taps, bias;                // [7, width], [width]
-  at::Tensor norm_weight, norm_bias;    // [width]
-  DenseTensors wide, narrow;            // the layer scale is folded into narrow
+  at::Tensor taps, bias;              // [7, width], [width]
+  at::Tensor norm_weight, norm_bias;  // [width]
+  DenseTensors wide, narrow;          // the layer scale is folded into narrow
   std::int64_t dilation = 1, pad = 3;
 
   ConvNextTensors(NetworkBuild& build, const std::string& prefix, const std::string& scale_name, std::int64_t width, std::int64_t inner,
@@ -55,7 +55,8 @@ struct ConvNextTensors {
 // [streams, rows, idim] -> log-mel [streams, rows, n_mels].
 class MelNetworkTensors {
  public:
-  MelNetworkTensors(TensorReader& reader, const engine::ConvStackSizes& sizes, std::int64_t n_mels, at::ScalarType type, c10::Device device);
+  MelNetworkTensors(TensorReader& reader, const engine::ConvStackSizes& sizes, std::int64_t n_mels, at::ScalarType type,
+                    c10::Device device);
 
   at::Tensor forward(StreamPass& pass, const at::Tensor& x) const;
 

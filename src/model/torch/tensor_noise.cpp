@@ -32,9 +32,9 @@ at::Tensor exponential_noise(const at::Tensor& keys, const at::Tensor& steps, st
   const at::TensorOptions integers = steps.options();
   const std::array shape{rows, codebooks, vocabulary};
   at::Tensor even = at::stack({steps.view({rows, 1, 1}).expand(shape), at::arange(vocabulary, integers).expand(shape)});
-  at::Tensor odd = at::stack({at::arange(codebooks, integers).view({1, codebooks, 1}).expand(shape), at::zeros({}, integers).expand(shape)});
-  const at::Tensor multipliers =
-      at::stack({at::full({}, kMultiplier0, integers), at::full({}, kMultiplier1, integers)}).view({2, 1, 1, 1});
+  at::Tensor odd =
+      at::stack({at::arange(codebooks, integers).view({1, codebooks, 1}).expand(shape), at::zeros({}, integers).expand(shape)});
+  const at::Tensor multipliers = at::stack({at::full({}, kMultiplier0, integers), at::full({}, kMultiplier1, integers)}).view({2, 1, 1, 1});
   const at::Tensor round_keys = keys.view({rows, static_cast<std::int64_t>(kPhiloxRounds), 2});
   for (std::size_t round = 0; round < kPhiloxRounds; ++round) {
     const at::Tensor key = round_keys.select(1, static_cast<std::int64_t>(round)).t().view({2, rows, 1, 1});

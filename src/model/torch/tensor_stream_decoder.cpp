@@ -52,9 +52,7 @@ const MelNetworkTensors& TensorStreamDecoder::network(engine::MelPath path) cons
   return path == engine::MelPath::kHidden ? sound_.decoder : sound_.dvae_decoder;
 }
 
-at::Tensor& TensorStreamDecoder::mel_state(engine::MelPath path) {
-  return path == engine::MelPath::kHidden ? decoder_state_ : dvae_state_;
-}
+at::Tensor& TensorStreamDecoder::mel_state(engine::MelPath path) { return path == engine::MelPath::kHidden ? decoder_state_ : dvae_state_; }
 
 std::int64_t TensorStreamDecoder::delay(engine::MelPath path) const { return network(path).pad() + sound_.vocos.pad(); }
 
@@ -114,7 +112,8 @@ void TensorStreamDecoder::push_group(std::span<TensorDecodePush*> group, engine:
     steps = std::max(steps, push->steps);
     tail |= push->last || push->lookahead < lookahead_steps();
   }
-  const Shape shape{path, batch_size_for(options_.batch_sizes, static_cast<std::uint32_t>(group.size())), batch_size_for(step_sizes_, steps), tail};
+  const Shape shape{path, batch_size_for(options_.batch_sizes, static_cast<std::uint32_t>(group.size())),
+                    batch_size_for(step_sizes_, steps), tail};
 
   std::int64_t* const host = host_control_.mutable_data_ptr<std::int64_t>();
   const std::int64_t columns = host_control_.size(1), nobody = options_.slots;

@@ -1,11 +1,11 @@
-#include "torch/device_plan.h"
-
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "torch/device_plan.h"
 
 namespace tts::model {
 namespace {
@@ -72,16 +72,18 @@ std::vector<DeviceMemory> memory(std::initializer_list<std::uint64_t> mebibytes)
 
 TEST(PlanLayers, WithoutAMapOneDeviceHoldsAll) {
   EXPECT_THAT(plan_layers("", kModel, memory({2500, 9000})), ElementsAre(LayerRange{0, 20, gpu(0)}));
-  EXPECT_THAT(error_of([] { plan_layers("", kModel, memory({2499, 9000})); }),
-              AllOf(HasSubstr("20 layers of 100 MiB and 500 MiB on the first device, against cuda:0 2499 MiB"), HasSubstr("device_map auto")));
+  EXPECT_THAT(
+      error_of([] {
+        plan_layers("", kModel, memory({2499, 9000}));
+      }),
+      AllOf(HasSubstr("20 layers of 100 MiB and 500 MiB on the first device, against cuda:0 2499 MiB"), HasSubstr("device_map auto")));
   EXPECT_THAT(error_of([] { plan_layers("", kModel, memory({400})); }), HasSubstr("does not fit"));
 }
 
 TEST(PlanLayers, AutoFillsInOrderAndSpillsToTheHost) {
   EXPECT_THAT(plan_layers("auto", kModel, memory({9000, 9000})), ElementsAre(LayerRange{0, 20, gpu(0)}));
   EXPECT_THAT(plan_layers("auto", kModel, memory({1500, 9000})), ElementsAre(LayerRange{0, 10, gpu(0)}, LayerRange{10, 10, gpu(1)}));
-  EXPECT_THAT(plan_layers("auto", kModel, memory({599, 350})),
-              ElementsAre(LayerRange{0, 3, gpu(1)}, LayerRange{3, 17, kHost}));
+  EXPECT_THAT(plan_layers("auto", kModel, memory({599, 350})), ElementsAre(LayerRange{0, 3, gpu(1)}, LayerRange{3, 17, kHost}));
   EXPECT_THAT(error_of([] { plan_layers("auto", kModel, memory({499, 9000})); }), HasSubstr("does not fit"));
 }
 
@@ -91,7 +93,9 @@ TEST(PlanLayers, BalancedGoesByMemory) {
   EXPECT_THAT(plan_layers("balanced", kModel, memory({2500})), ElementsAre(LayerRange{0, 20, gpu(0)}));
   EXPECT_THAT(plan_layers("balanced", kModel, memory({1150, 650, 650, 650})),
               ElementsAre(LayerRange{0, 5, gpu(0)}, LayerRange{5, 5, gpu(1)}, LayerRange{10, 5, gpu(2)}, LayerRange{15, 5, gpu(3)}));
-  EXPECT_THAT(error_of([] { plan_layers("balanced", kModel, memory({1000, 1000})); }),
+  EXPECT_THAT(error_of([] {
+                plan_layers("balanced", kModel, memory({1000, 1000}));
+              }),
               AllOf(HasSubstr("does not fit"), HasSubstr("cuda:1 1000 MiB")));
 }
 
@@ -140,7 +144,8 @@ TEST(PlanLayers, AsWrittenSaysWhatIsWrong) {
 
 TEST(PlanLayers, TheHostHoldsAnything) {
   const std::vector<DeviceMemory> host{{kHost, 0}};
-  for (const char* map : {"", "auto", "balanced"}) EXPECT_THAT(plan_layers(map, kModel, host), ElementsAre(LayerRange{0, 20, kHost})) << map;
+  for (const char* map : {"", "auto", "balanced"})
+    EXPECT_THAT(plan_layers(map, kModel, host), ElementsAre(LayerRange{0, 20, kHost})) << map;
 }
 
 }  // namespace

@@ -1,20 +1,20 @@
 // The sampler on tensors draws what the CPU engine's sampler draws.
 
-#include "torch/tensor_sampler.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <gtest/gtest.h>
 
 #include "noise.h"
 #include "sampler.h"
 #include "torch/tensor_noise.h"
+#include "torch/tensor_sampler.h"
 
 namespace tts::model {
 namespace {
@@ -74,8 +74,8 @@ class SamplerPair {
   }
 
   struct Row {
-    std::vector<float> logits;         // codebook after codebook
-    std::vector<float> temperature;    // by codebook
+    std::vector<float> logits;       // codebook after codebook
+    std::vector<float> temperature;  // by codebook
     float penalty = 1, top_p = 1;
     std::uint32_t top_k = 0, step = 0;
     std::optional<std::uint32_t> forbidden;
@@ -106,7 +106,8 @@ class SamplerPair {
       }
       request_.recent_count.data_ptr<std::int64_t>()[r] = static_cast<std::int64_t>(row.recent[0].size());
     }
-    request_.noise = exponential_noise(keys_of(seeds), steps, static_cast<std::int64_t>(codebooks_), static_cast<std::int64_t>(vocabulary_));
+    request_.noise =
+        exponential_noise(keys_of(seeds), steps, static_cast<std::int64_t>(codebooks_), static_cast<std::int64_t>(vocabulary_));
     const at::Tensor tokens = sample(request_).contiguous();
     return {tokens.data_ptr<std::int64_t>(), tokens.data_ptr<std::int64_t>() + tokens.numel()};
   }
@@ -144,7 +145,8 @@ TEST(TensorSampler, DrawsTheTokensOfThePlainSampler) {
   std::mt19937 random(11);
   std::normal_distribution<float> normal(0.0F, 3.0F);
   const auto pick = [&](const auto& values) { return values[random() % values.size()]; };
-  const std::vector<float> top_ps{0.0F, 0.3F, 0.7F, 0.95F, 1.0F}, penalties{1.0F, 1.05F, 1.5F, 0.8F}, temperatures{0.1F, 0.3F, 0.7F, 1.0F, 2.0F};
+  const std::vector<float> top_ps{0.0F, 0.3F, 0.7F, 0.95F, 1.0F}, penalties{1.0F, 1.05F, 1.5F, 0.8F},
+      temperatures{0.1F, 0.3F, 0.7F, 1.0F, 2.0F};
   const std::vector<std::uint32_t> top_ks{0, 1, 3, 5, 20, 64, 700};
   std::size_t drawn = 0, different = 0;
   for (const std::size_t vocabulary : {4, 5, 40, 626}) {
@@ -166,7 +168,8 @@ TEST(TensorSampler, DrawsTheTokensOfThePlainSampler) {
         const std::size_t filled = std::min<std::size_t>(random() % 20, TokenWindow::kCapacity);
         row.recent.resize(kCodebooks);
         for (auto& window : row.recent) {
-          for (std::size_t i = 0; i < filled; ++i) window.push_back(static_cast<std::uint32_t>(random() % std::min<std::size_t>(vocabulary, 24)));
+          for (std::size_t i = 0; i < filled; ++i)
+            window.push_back(static_cast<std::uint32_t>(random() % std::min<std::size_t>(vocabulary, 24)));
         }
       }
       const auto expected = pair.plain_tokens(), tokens = pair.tensor_tokens();
@@ -186,7 +189,15 @@ TEST(TensorSampler, LargeVocabulariesToo) {
   for (std::size_t r = 0; r < 4; ++r) {
     auto& row = pair.row(r);
     for (std::size_t i = 0; i < 21178; ++i) row.logits.push_back(normal(random));
-    row = {.logits = row.logits, .temperature = {0.7F}, .penalty = 1.0F, .top_p = 0.7F, .top_k = 20, .step = 5, .forbidden = {}, .seed = r, .recent = {{}}};
+    row = {.logits = row.logits,
+           .temperature = {0.7F},
+           .penalty = 1.0F,
+           .top_p = 0.7F,
+           .top_k = 20,
+           .step = 5,
+           .forbidden = {},
+           .seed = r,
+           .recent = {{}}};
   }
   EXPECT_EQ(pair.tensor_tokens(), pair.plain_tokens());
 }
@@ -194,7 +205,8 @@ TEST(TensorSampler, LargeVocabulariesToo) {
 TEST(TensorSampler, LogitsThatAreNotFiniteAreReportedAndStayInTheirRow) {
   SamplerPair pair(3, 2, 6);
   for (std::size_t r = 0; r < 3; ++r) {
-    pair.row(r) = {.logits = std::vector<float>(12, 1.0F), .temperature = {1, 1}, .top_k = 3, .forbidden = {}, .seed = r, .recent = {{}, {}}};
+    pair.row(r) = {
+        .logits = std::vector<float>(12, 1.0F), .temperature = {1, 1}, .top_k = 3, .forbidden = {}, .seed = r, .recent = {{}, {}}};
   }
   pair.row(1).logits[2] = std::numeric_limits<float>::quiet_NaN();
   pair.row(1).logits[11] = std::numeric_limits<float>::infinity();
