@@ -2,20 +2,19 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
 #include "ops/quantize.h"
 
 namespace tts::model::ops {
 namespace {
 
-constexpr std::size_t kRowsPerBlock = 4;  // fewer are not worth handing to another worker
+constexpr std::size_t kValuesPerBlock = 4096;  // fewer are not worth handing to another worker
 
 std::size_t code_size(WeightFormat format) {
   switch (format) {
     case WeightFormat::kFloat32: return 0;
     case WeightFormat::kBfloat16: return sizeof(std::uint16_t);
-    case WeightFormat::kInt8: return sizeof(std::uint8_t);
+    case WeightFormat::kInt8: return sizeof(std::int8_t);
   }
   return 0;
 }
@@ -32,7 +31,7 @@ LinearInput::LinearInput(WeightFormat format, std::size_t max_rows, std::size_t 
       width_(max_width),
       floats_(max_rows * max_width),
       codes_(format == WeightFormat::kFloat32 ? 0 : floats_for(max_rows * max_width * code_size(format) + kReadable)),
-      scales_(format == WeightFormat::kInt8 ? max_rows : 0) {}
+      quantized_(format == WeightFormat::kInt8 ? max_rows : 0) {}
 
 void LinearInput::set_width(std::size_t width) noexcept {
   assert(width <= max_width_);
@@ -44,15 +43,16 @@ void LinearInput::commit_row(std::size_t r) noexcept {
   switch (format_) {
     case WeightFormat::kFloat32: return;
     case WeightFormat::kBfloat16: return to_bfloat16(row(r), width_, bfloats(r));
-    case WeightFormat::kInt8: scales_.data()[r] = quantize_row(row(r), width_, static_cast<std::uint8_t*>(codes()) + r * width_); return;
+    case WeightFormat::kInt8: quantized_[r] = quantize(row(r), width_, codes<std::int8_t>() + r * width_); return;
   }
 }
 
 void LinearInput::commit(ComputePool& pool, std::size_t rows) {
   if (format_ == WeightFormat::kFloat32) return;
-  pool.run((rows + kRowsPerBlock - 1) / kRowsPerBlock, [&](std::size_t block, std::uint32_t) {
-    const std::size_t end = std::min(rows, (block + 1) * kRowsPerBlock);
-    for (std::size_t r = block * kRowsPerBlock; r < end; ++r) commit_row(r);
+  const std::size_t rows_per_block = std::max<std::size_t>(1, kValuesPerBlock / std::max<std::size_t>(1, width_));
+  pool.run((rows + rows_per_block - 1) / rows_per_block, [&](std::size_t block, std::uint32_t) {
+    const std::size_t end = std::min(rows, (block + 1) * rows_per_block);
+    for (std::size_t r = block * rows_per_block; r < end; ++r) commit_row(r);
   });
 }
 

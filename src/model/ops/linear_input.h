@@ -7,18 +7,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "ops/aligned_buffer.h"
 #include "ops/compute_pool.h"
+#include "ops/quantize.h"
 #include "ops/weight_format.h"
 
 namespace tts::model::ops {
 
 class LinearInput {
  public:
-  // int8 codes are stored with this added, as unsigned bytes.
-  static constexpr int kInt8Offset = 128;
-
   LinearInput() = default;  // holds no rows
   LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width);
 
@@ -35,20 +34,24 @@ class LinearInput {
   // --- For kernels: what commit_row() wrote. Rows follow each other without a gap; kReadable bytes behind the last may be read. ---
 
   static constexpr std::size_t kReadable = 64;
-  std::uint16_t* bfloats(std::size_t r) noexcept { return static_cast<std::uint16_t*>(codes()) + r * width_; }
-  const std::uint16_t* bfloats(std::size_t r) const noexcept { return static_cast<const std::uint16_t*>(codes()) + r * width_; }
-  const std::uint8_t* bytes(std::size_t r) const noexcept { return static_cast<const std::uint8_t*>(codes()) + r * width_; }
-  float scale(std::size_t r) const noexcept { return scales_.data()[r]; }  // int8: value = scale * (byte - kInt8Offset)
+  const std::uint16_t* bfloats(std::size_t r) const noexcept { return codes<const std::uint16_t>() + r * width_; }
+  const std::int8_t* bytes(std::size_t r) const noexcept { return codes<const std::int8_t>() + r * width_; }
+  const QuantizedRow& quantized(std::size_t r) const noexcept { return quantized_[r]; }  // int8: what bytes(r) mean
+
+  // For a linear that writes its result here and rounds by itself.
+  std::uint16_t* bfloats(std::size_t r) noexcept { return codes<std::uint16_t>() + r * width_; }
 
  private:
-  void* codes() noexcept { return codes_.data(); }
-  const void* codes() const noexcept { return codes_.data(); }
+  template <class Code>
+  Code* codes() const noexcept {
+    return reinterpret_cast<Code*>(const_cast<float*>(codes_.data()));
+  }
 
   WeightFormat format_ = WeightFormat::kFloat32;
   std::size_t max_rows_ = 0, max_width_ = 0, width_ = 0;
   AlignedBuffer floats_;
-  AlignedBuffer codes_;   // bfloat16 or bytes
-  AlignedBuffer scales_;  // [row], int8 only
+  AlignedBuffer codes_;                  // bfloat16 or signed bytes, seen through floats
+  std::vector<QuantizedRow> quantized_;  // [row], int8 only
 };
 
 }  // namespace tts::model::ops

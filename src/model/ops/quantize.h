@@ -18,11 +18,14 @@ inline float from_bfloat16(std::uint16_t value) noexcept { return std::bit_cast<
 
 void to_bfloat16(const float* x, std::size_t n, std::uint16_t* y) noexcept;
 
-// Symmetric: y[i] = round(x[i] / scale) + 128 with scale = max |x| / 127, which is returned (0 for a row of zeros). A row that holds
-// infinity or NaN has no such scale: NaN is returned, and every product of the row is NaN.
-float quantize_row(const float* x, std::size_t n, std::uint8_t* y) noexcept;
+struct QuantizedRow {
+  float scale = 0.0F;    // value = scale * code
+  std::int32_t sum = 0;  // of the codes
+};
 
-// The same for weights: one output channel, signed.
-float quantize_channel(const float* x, std::size_t n, std::int8_t* y) noexcept;
+// Symmetric int8 codes -127 .. 127: y[i] = x[i] / scale rounded to nearest even, scale = max |x| / 127. A row of zeros, or of values so
+// small that 127 / max |x| overflows, is zero with scale 0. A row that holds infinity or NaN has zero codes and the scale NaN, so that
+// each of its products is NaN.
+QuantizedRow quantize(const float* x, std::size_t n, std::int8_t* y) noexcept;
 
 }  // namespace tts::model::ops

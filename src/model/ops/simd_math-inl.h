@@ -8,6 +8,7 @@
 #endif
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include <hwy/contrib/math/math-inl.h>
@@ -33,6 +34,26 @@ HWY_INLINE void store_first(FloatVec v, float* to, std::size_t count) {
   HWY_ALIGN float lanes[kLanes];
   hn::Store(v, FloatTag(), lanes);
   std::memcpy(to, lanes, count * sizeof(float));
+}
+
+// Round to nearest even, as to_bfloat16() does. `count` >= kLanes stores a whole vector.
+HWY_INLINE void store_as_bfloat16(FloatVec v, std::uint16_t* to, std::size_t count) {
+  const hn::RebindToSigned<FloatTag> di;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto upper = hn::ShiftRight<16>(bits);
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(hn::Set(du, 0x7FFFU), hn::And(upper, hn::Set(du, 1U)))));
+  const auto quiet_nan = hn::Or(upper, hn::Set(du, 0x40U));
+  const auto result = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet_nan, rounded);
+  const hn::Rebind<std::uint16_t, FloatTag> d16;
+  const auto narrow = hn::DemoteTo(d16, hn::BitCast(di, result));
+  if (count >= kLanes) {
+    hn::StoreU(narrow, d16, to);
+  } else {
+    HWY_ALIGN std::uint16_t lanes[kLanes];
+    hn::Store(narrow, d16, lanes);
+    std::memcpy(to, lanes, count * sizeof(std::uint16_t));
+  }
 }
 
 // Calls fn(load, store) for each vector of [0, n), the last one partial if need be.

@@ -6,16 +6,15 @@
 
 #include "ops/aligned_buffer.h"
 #include "ops/linear.h"
+#include "ops/linear_finish.h"
 
 namespace tts::model::ops {
 
-class PackedLinear final : public Linear {
+class Float32Linear final : public Linear {
  public:
-  static constexpr std::size_t kPanel = 16;
-
-  PackedLinear(const float* weight, std::size_t outputs, std::size_t inputs, const float* bias);
+  Float32Linear(const float* weight, std::size_t outputs, std::size_t inputs, const float* bias);
   // Gate and up panels alternate.
-  PackedLinear(const float* gate, const float* up, std::size_t outputs, std::size_t inputs);
+  Float32Linear(const float* gate, const float* up, std::size_t outputs, std::size_t inputs);
 
   WeightFormat format() const noexcept override { return WeightFormat::kFloat32; }
   std::size_t inputs() const noexcept override { return inputs_; }

@@ -1,4 +1,4 @@
-#include "ops/packed_linear.h"
+#include "ops/float32_linear.h"
 
 #include <algorithm>
 #include <array>
@@ -8,20 +8,19 @@
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/packed_linear.cpp"
+#define HWY_TARGET_INCLUDE "ops/float32_linear.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ops/linear_finish-inl.h"
 #include "ops/simd_math-inl.h"
 
-#ifndef TTS_MODEL_OPS_PACKED_LINEAR_ONCE
-#define TTS_MODEL_OPS_PACKED_LINEAR_ONCE
+#ifndef TTS_MODEL_OPS_FLOAT32_LINEAR_ONCE
+#define TTS_MODEL_OPS_FLOAT32_LINEAR_ONCE
 namespace tts::model::ops {
 
 constexpr std::size_t kPanelsPerBlock = 4;  // 64 columns: the widest tile a kernel computes at once
-
-enum class Finish { kStore, kGelu, kSwiGlu, kAdd };
 
 // One block of work: `panels` neighbouring panels times some rows.
 struct LinearBlock {
@@ -41,8 +40,8 @@ struct LinearBlock {
 HWY_BEFORE_NAMESPACE();
 namespace tts::model::ops::HWY_NAMESPACE {
 
-constexpr std::size_t kVectors = PackedLinear::kPanel / kLanes;  // per panel
-constexpr std::size_t kTile = kPanelsPerBlock * PackedLinear::kPanel;
+constexpr std::size_t kVectors = kPanel / kLanes;  // per panel
+constexpr std::size_t kTile = kPanelsPerBlock * kPanel;
 // Accumulators of one kernel: they and the operands fill the register file (32
 // registers with AVX-512, else 16).
 constexpr std::size_t kMaxSums = HWY_MAX(kVectors, kLanes == 16 ? 24 : 12);
@@ -51,7 +50,7 @@ constexpr std::size_t kMaxSums = HWY_MAX(kVectors, kLanes == 16 ? 24 : 12);
 constexpr std::size_t kMaxRows = kVectors == 1 ? kMaxSums / 2 : kMaxSums / kVectors;
 // How far ahead weights are fetched: the tall kernels use a line too slowly for
 // the processor to run ahead by itself.
-constexpr std::size_t kPrefetch = 16 * PackedLinear::kPanel;
+constexpr std::size_t kPrefetch = 16 * kPanel;
 
 constexpr bool fits(std::size_t rows, std::size_t panels) { return rows * panels * kVectors <= kMaxSums; }
 
@@ -69,7 +68,7 @@ void multiply_tile(const float *HWY_RESTRICT weight, std::size_t inputs, const f
   for (std::size_t r = 0; r < kRows; ++r) {
     for (std::size_t v = 0; v < kPanels * kVectors; ++v) sum[r][v] = hn::Zero(d);
   }
-  const std::size_t panel_size = inputs * PackedLinear::kPanel;
+  const std::size_t panel_size = inputs * kPanel;
   // Four rows share a pointer: with one for each, the taller kernels would run
   // out of address registers.
   constexpr std::size_t kGroup = 4;
@@ -81,7 +80,7 @@ void multiply_tile(const float *HWY_RESTRICT weight, std::size_t inputs, const f
       w[v] = hn::Load(d, weight + (v / kVectors) * panel_size + (v % kVectors) * kLanes);
     }
     for (std::size_t p = 0; p < kPanels; ++p) hwy::Prefetch(weight + p * panel_size + kPrefetch);
-    weight += PackedLinear::kPanel;
+    weight += kPanel;
     for (std::size_t r = 0; r < kRows; ++r) {
       const FloatVec value = hn::Set(d, group[r / kGroup][r % kGroup * x_stride]);
       for (std::size_t v = 0; v < kPanels * kVectors; ++v) sum[r][v] = hn::MulAdd(value, w[v], sum[r][v]);
@@ -112,34 +111,6 @@ constexpr auto kTileKernels = tile_kernels(std::make_index_sequence<kMaxRows * k
                                                                                                      // 1][panels - 1]
 
 template <Finish kFinish>
-HWY_INLINE void finish_row(const LinearBlock &block, const float *tile, float *y) {
-  const FloatTag d;
-  if constexpr (kFinish == Finish::kSwiGlu) {
-    for (std::size_t c = 0; c < block.columns; c += kLanes) {
-      const float *gate = tile + (c / PackedLinear::kPanel) * 2 * PackedLinear::kPanel + c % PackedLinear::kPanel;
-      const FloatVec value = hn::Mul(silu_vector(hn::Load(d, gate)), hn::Load(d, gate + PackedLinear::kPanel));
-      if (c + kLanes <= block.columns) {
-        hn::StoreU(value, d, y + c);
-      } else {
-        store_first(value, y + c, block.columns - c);
-      }
-    }
-  } else {
-    for (std::size_t c = 0; c < block.columns; c += kLanes) {
-      const bool whole = c + kLanes <= block.columns;
-      FloatVec value = hn::Add(hn::Load(d, tile + c), hn::Load(d, block.bias + c));
-      if constexpr (kFinish == Finish::kGelu) value = gelu_vector(value);
-      if constexpr (kFinish == Finish::kAdd) value = hn::Add(value, whole ? hn::LoadU(d, y + c) : load_first(y + c, block.columns - c));
-      if (whole) {
-        hn::StoreU(value, d, y + c);
-      } else {
-        store_first(value, y + c, block.columns - c);
-      }
-    }
-  }
-}
-
-template <Finish kFinish>
 void run_block(const LinearBlock &block) {
   HWY_ALIGN float tile[kMaxRows * kTile];
   const std::size_t chunks = (block.rows + kMaxRows - 1) / kMaxRows;
@@ -149,10 +120,14 @@ void run_block(const LinearBlock &block) {
     const float *x = block.x + row * block.x_stride;
     for (std::size_t panel = 0; panel < block.panels; panel += panels_at_once(rows)) {
       const std::size_t panels = HWY_MIN(panels_at_once(rows), block.panels - panel);
-      kTileKernels[(rows - 1) * kPanelsPerBlock + panels - 1](block.weight + panel * PackedLinear::kPanel * block.inputs, block.inputs, x,
-                                                              block.x_stride, tile + panel * PackedLinear::kPanel);
+      kTileKernels[(rows - 1) * kPanelsPerBlock + panels - 1](block.weight + panel * kPanel * block.inputs, block.inputs, x, block.x_stride,
+                                                              tile + panel * kPanel);
     }
-    for (std::size_t r = 0; r < rows; ++r) finish_row<kFinish>(block, tile + r * kTile, block.y + (row + r) * block.y_stride);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const float *const sums = tile + r * kTile;
+      const auto value = [&](std::size_t c) { return hn::Add(hn::Load(FloatTag(), sums + c), hn::Load(FloatTag(), block.bias + c)); };
+      finish_row<kFinish>(block.columns, value, FloatRow{block.y + (row + r) * block.y_stride});
+    }
     row += rows;
   }
 }
@@ -179,11 +154,11 @@ namespace {
 // few enough to share narrow layers among workers.
 constexpr std::size_t kRowsPerBlock = 48;
 
-std::size_t panels_for(std::size_t columns) { return (columns + PackedLinear::kPanel - 1) / PackedLinear::kPanel; }
+std::size_t panels_for(std::size_t columns) { return (columns + kPanel - 1) / kPanel; }
 
 }  // namespace
 
-PackedLinear::PackedLinear(const float *weight, std::size_t outputs, std::size_t inputs, const float *bias)
+Float32Linear::Float32Linear(const float *weight, std::size_t outputs, std::size_t inputs, const float *bias)
     : outputs_(outputs),
       inputs_(inputs),
       panels_(panels_for(outputs)),
@@ -193,7 +168,7 @@ PackedLinear::PackedLinear(const float *weight, std::size_t outputs, std::size_t
   if (bias != nullptr) std::memcpy(bias_.data(), bias, outputs * sizeof(float));
 }
 
-PackedLinear::PackedLinear(const float *gate, const float *up, std::size_t outputs, std::size_t inputs)
+Float32Linear::Float32Linear(const float *gate, const float *up, std::size_t outputs, std::size_t inputs)
     : outputs_(outputs),
       inputs_(inputs),
       panels_(2 * panels_for(outputs)),
@@ -204,7 +179,7 @@ PackedLinear::PackedLinear(const float *gate, const float *up, std::size_t outpu
   pack(up, 1, 2);
 }
 
-void PackedLinear::pack(const float *weight, std::size_t first_panel, std::size_t panel_step) {
+void Float32Linear::pack(const float *weight, std::size_t first_panel, std::size_t panel_step) {
   for (std::size_t n = 0; n < outputs_; ++n) {
     float *column = weight_.data() + (first_panel + n / kPanel * panel_step) * kPanel * inputs_ + n % kPanel;
     for (std::size_t k = 0; k < inputs_; ++k) column[k * kPanel] = weight[n * inputs_ + k];
@@ -212,7 +187,7 @@ void PackedLinear::pack(const float *weight, std::size_t first_panel, std::size_
 }
 
 template <class Kernel>
-void PackedLinear::run(ComputePool &pool, const InputRows &x, const MutableRows &y, Kernel kernel) const {
+void Float32Linear::run(ComputePool &pool, const InputRows &x, const MutableRows &y, Kernel kernel) const {
   if (x.rows == 0) return;
   assert(x.input.format() == WeightFormat::kFloat32 && inputs_ % x.input.width() == 0);
   const float *const first_x = x.input.row(x.first);
@@ -242,7 +217,7 @@ void PackedLinear::run(ComputePool &pool, const InputRows &x, const MutableRows 
   });
 }
 
-void PackedLinear::forward(ComputePool &pool, const InputRows &x, const MutableRows &y, Activation activation) const {
+void Float32Linear::forward(ComputePool &pool, const InputRows &x, const MutableRows &y, Activation activation) const {
   assert(gated_ == (activation == Activation::kSwiGlu));
   switch (activation) {
     case Activation::kNone: return run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_store));
@@ -251,13 +226,13 @@ void PackedLinear::forward(ComputePool &pool, const InputRows &x, const MutableR
   }
 }
 
-void PackedLinear::forward(ComputePool &pool, const InputRows &x, LinearInput &y, Activation activation) const {
+void Float32Linear::forward(ComputePool &pool, const InputRows &x, LinearInput &y, Activation activation) const {
   assert(y.format() == WeightFormat::kFloat32 && &y != &x.input && x.rows <= y.max_rows());
   y.set_width(outputs_);
   forward(pool, x, MutableRows{y.row(0), outputs_}, activation);
 }
 
-void PackedLinear::forward_add(ComputePool &pool, const InputRows &x, const MutableRows &y) const {
+void Float32Linear::forward_add(ComputePool &pool, const InputRows &x, const MutableRows &y) const {
   assert(!gated_);
   run(pool, x, y, HWY_DYNAMIC_DISPATCH(linear_add));
 }
