@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
-"""The server against the Python reference: same checkpoint, same text, same forced length, same machine, taking turns.
+"""The server against the Python reference: same full-size checkpoint, same text, same forced length, same machine, taking turns.
 
-Prepare once (the second line writes 1.1 GB of random weights in the official layout):
-  python3 -m venv /tmp/reference && /tmp/reference/bin/pip install -r bench/reference/requirements.txt
-  .venv/bin/python3 tools/make_random_checkpoint.py /tmp/full --size official
-  python3 tools/import_chattts.py /tmp/full --allow-unknown-hashes --out /tmp/full-model
-Then:
-  bench/reference/compare_reference.py --reference /tmp/reference/bin/python3 --checkpoint /tmp/full --model /tmp/full-model --output bench/results/NAME.json
+  bench/reference/compare_reference.py --output bench/results/full_size_against_reference.json
 
-Three questions, each as a ratio of medians with the spread of the paired runs:
-  first audio   one request, streaming: seconds to the first samples
-  one request   seconds of audio per second, one at a time (how the reference is usually served)
-  N requests    the same with N at once: our server's batching against the reference one at a time, and against its static batch
+Makes what it needs first, where that is missing (prepare.py: 2.6 GB and a few minutes, once). Then, in every round and in alternating order:
+
+  reference   one request at a time (how it is usually served), a static batch of each size, and its stream mode
+  server      for each number format: one stream, then so many at once, and the first audio in exact and in low-latency mode
+
+The context is about 400 positions on average (prompt and half the steps), the end token is suppressed on both sides. Ratios are taken within a
+round, between neighbours in time; printed are the medians over the rounds with the least and the most. The roof beside each figure is what
+this machine's memory and arithmetic, probed in the same run, allow for the language model alone.
 """
 import argparse
-import asyncio
 import json
 import os
 import statistics
@@ -24,18 +22,23 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bench/load"), str(ROOT / "tests/integration")]
+sys.path[:0] = [str(ROOT / "tests/integration")]
+from prepare import prepare  # noqa: E402
+from roof import Roof  # noqa: E402
 from server_process import ServerProcess  # noqa: E402
-from speak_load import level, machine, speak  # noqa: E402
+from stream_client import speak_at_once  # noqa: E402
 
-TEXT = "今天天气真不错我们一起去公园散步吧然后再去那家新开的咖啡馆坐一会儿聊聊最近发生的事情"
+SENTENCE = "今天天气真不错我们一起去公园散步吧然后再去那家新开的咖啡馆坐一会儿聊聊最近发生的事情"
+PROMPT_CHARACTERS = 195  # and the control tokens make about 200 positions
 STEPS_PER_SECOND = 24000 / 512
+FORMATS = {"float32": ("float32", "float32", "float32"), "bfloat16": ("bfloat16", "bfloat16", "bfloat16"), "int8": ("int8", "int8", "bfloat16")}
+LATENCIES = {"exact": {"latency": "exact"}, "low": {"latency": "low"}}
 
 
 class Reference:
-    def __init__(self, python: str, checkpoint: str, threads: int):
+    def __init__(self, python: Path, checkpoint: Path, text: str, threads: int):
         worker = Path(__file__).with_name("reference_worker.py")
-        self.process = subprocess.Popen([python, str(worker), checkpoint, TEXT, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([str(python), str(worker), str(checkpoint), text, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
 
     def run(self, mode: str, batch: int, steps: int) -> dict:
@@ -45,61 +48,217 @@ class Reference:
             raise SystemExit("the reference ended; run bench/reference/reference_worker.py by hand to see why")
         return json.loads(line)
 
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Ours(ServerProcess):
+    """The server with one number format; `name` is its column in the tables."""
+
+    def __init__(self, name: str, model: Path, threads: int, slots: int):
+        weights, kv, sound = FORMATS[name]
+        super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--weights", weights, "--kv", kv, "--sound", sound, model=model)
+        self.name = name
+
+    def run(self, bodies: list[dict]) -> dict:
+        steps, decode = self.metric("tts_step_seconds_sum"), self.metric("tts_decode_seconds_sum")
+        total, answers = speak_at_once("127.0.0.1", self.port, bodies)
+        steps, decode = self.metric("tts_step_seconds_sum") - steps, self.metric("tts_decode_seconds_sum") - decode
+        return {"total": total, "first": statistics.median(answer["first_byte"] for answer in answers),
+                "decode_share": decode / (steps + decode) if steps + decode else 0}
+
 
 def spread(values: list[float]) -> dict:
-    return {"median": round(statistics.median(values), 3), "min": round(min(values), 3), "max": round(max(values), 3)}
+    return {"median": round(statistics.median(values), 4), "min": round(min(values), 4), "max": round(max(values), 4)}
+
+
+def machine() -> str:
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="ascii") if line.startswith("model name")), "?")
+    return f"{model}, {len(os.sched_getaffinity(0))} cores"
+
+
+class Progress:
+    """Says what runs and, from the second round on, when it will be over."""
+
+    def __init__(self, rounds: int):
+        self.rounds, self.began, self.round = rounds, time.monotonic(), 0
+
+    def begin_round(self):
+        left = ""
+        if self.round:
+            left = f", about {(time.monotonic() - self.began) / self.round * (self.rounds - self.round) / 60:.0f} minutes left"
+        self.round += 1
+        print(f"round {self.round} of {self.rounds}{left}", flush=True)
+
+    @staticmethod
+    def say(text: str):
+        print("  " + text, flush=True)
+
+
+class Comparison:
+    def __init__(self, arguments, reference: Reference, servers: list[Ours], text: str):
+        self.arguments, self.reference, self.servers = arguments, reference, servers
+        self.body = {"text": text, "format": "pcm", "split": False}
+        self.audio = (2 * arguments.steps - 1) * 256 / 24000  # s that so many steps become
+        self.figures: dict[str, list[float]] = {}  # by name, one a round
+        self.memory: dict[str, int] = {}
+
+    def note(self, name: str, value: float, unit: str):
+        self.figures.setdefault(name, []).append(value)
+        Progress.say(f"{name}: {value:.3f} {unit}")
+
+    def forced(self, steps: int, seed: int, **fields) -> dict:
+        return {**self.body, "min_steps": steps, "max_steps": steps, "seed": seed, **fields}
+
+    def warm_up(self):
+        self.reference.run("offline", 1, 8)
+        for server in self.servers:
+            before = server.metric("tts_prefill_tokens_total")
+            server.run([self.forced(8, 0)])
+            self.prompt_tokens = int(server.metric("tts_prefill_tokens_total") - before)
+
+    def reference_alone(self):
+        self.note("reference, one at a time", self.audio / self.reference.run("offline", 1, self.arguments.steps)["total_s"], "audio s per s")
+
+    def reference_batch(self, streams: int):
+        answer = self.reference.run("offline", streams, self.arguments.steps)
+        self.note(f"reference, static batch of {streams}", streams * self.audio / answer["total_s"], "audio s per s")
+        self.memory[f"reference_peak_{streams}"] = answer["peak_rss_mb"]
+
+    def reference_stream(self):
+        self.note("reference, first audio", self.reference.run("stream", 1, self.arguments.stream_steps)["first_s"], "s")
+
+    def ours(self, server: Ours, streams: int, round_index: int):
+        answer = server.run([self.forced(self.arguments.steps, 100 * round_index + i) for i in range(streams)])
+        self.note(f"{server.name}, {streams} streams", streams * self.audio / answer["total"], "audio s per s")
+        self.figures.setdefault(f"{server.name}, {streams} streams, decode share", []).append(answer["decode_share"])
+        self.memory[f"{server.name}_{streams}"] = server.resident_bytes() >> 20
+
+    def ours_first_audio(self, server: Ours):
+        for latency, fields in LATENCIES.items():
+            times = [server.run([self.forced(self.arguments.stream_steps, i, **fields)])["first"] for i in range(self.arguments.first_audio_repeats)]
+            self.note(f"{server.name}, first audio, {latency}", statistics.median(times), "s")
+
+    def one_round(self, index: int):
+        blocks = [lambda: (self.reference_alone(), self.reference_stream())]
+        blocks += [lambda s=server: (self.ours(s, 1, index), self.ours_first_audio(s)) for server in self.servers]
+        for streams in self.arguments.streams:
+            if streams == 1:
+                continue
+            blocks.append(lambda n=streams: self.reference_batch(n))
+            blocks += [lambda s=server, n=streams: self.ours(s, n, index) for server in self.servers]
+        if index % 2:  # the other way round, so that neither side always has the warmer machine
+            blocks.reverse()
+        for block in blocks:
+            block()
+            time.sleep(self.arguments.pause)
+
+
+def ratios(above: list[float], below: list[float]) -> dict:
+    return spread([a / b for a, b in zip(above, below)])
+
+
+def report_of(comparison: Comparison, roof: Roof | None, arguments) -> dict:
+    figures = comparison.figures
+    serial = figures["reference, one at a time"]
+    context = comparison.prompt_tokens + arguments.steps / 2
+    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "threads": arguments.threads, "rounds": arguments.rounds, "steps": arguments.steps,
+              "prompt_tokens": comparison.prompt_tokens, "mean_context": round(context), "roof": roof.as_json() if roof else None,
+              "reference": {"one_at_a_time": spread(serial), "first_audio_s": spread(figures["reference, first audio"]), "static_batch": {}},
+              "ours": {}, "memory_mib": comparison.memory}
+    for streams in arguments.streams:
+        if streams > 1:
+            report["reference"]["static_batch"][str(streams)] = spread(figures[f"reference, static batch of {streams}"])
+    for name in arguments.formats:
+        rows = {}
+        for streams in arguments.streams:
+            rate = figures[f"{name}, {streams} streams"]
+            static = figures[f"reference, static batch of {streams}"] if streams > 1 else serial
+            row = {"audio_s_per_s": spread(rate), "times_one_at_a_time": ratios(rate, serial), "times_static_batch": ratios(rate, static),
+                   "decode_share": spread(figures[f"{name}, {streams} streams, decode share"])}
+            if roof:
+                best = roof.audio_rate(name, streams, context)
+                row["roof_audio_s_per_s"] = round(best, 2)
+                row["roof_limited_by"] = roof.limit(name, streams, context)
+                row["roof_over_ours"] = round(best / statistics.median(rate), 2)
+            rows[str(streams)] = row
+        first = {latency: {"s": spread(figures[f"{name}, first audio, {latency}"]),
+                           "times_sooner": ratios(figures["reference, first audio"], figures[f"{name}, first audio, {latency}"])} for latency in LATENCIES}
+        report["ours"][name] = {"streams": rows, "first_audio": first}
+    return report
+
+
+def print_report(report: dict):
+    reference = report["reference"]
+    print(f"\n{report['machine']}; {report['threads']} threads; {report['rounds']} rounds; prompt {report['prompt_tokens']}, {report['steps']} steps, "
+          f"mean context {report['mean_context']}")
+    if report["roof"]:
+        print(f"roof: {json.dumps(report['roof'])}")
+    print(f"\n{'audio s per s':34} {'ours':>7} {'reference':>10} {'times one at a time':>26} {'times its static batch':>26} {'roof':>8} {'roof/ours':>9} {'decode':>7}")
+    for name, ours in report["ours"].items():
+        for streams, row in ours["streams"].items():
+            theirs = reference["one_at_a_time"] if streams == "1" else reference["static_batch"][streams]
+
+            def times(ratio):
+                return f"{ratio['median']:.2f} [{ratio['min']:.2f}, {ratio['max']:.2f}]"
+
+            roof = f"{row['roof_audio_s_per_s']:>8.2f} {row['roof_over_ours']:>9.2f}" if "roof_audio_s_per_s" in row else f"{'':>8} {'':>9}"
+            print(f"{name + ', ' + streams + ' streams':34} {row['audio_s_per_s']['median']:>7.2f} {theirs['median']:>10.2f} "
+                  f"{times(row['times_one_at_a_time']):>26} {times(row['times_static_batch']):>26} {roof} {row['decode_share']['median']:>7.0%}")
+    print(f"\nfirst audio, s (reference {reference['first_audio_s']['median']:.2f})")
+    for name, ours in report["ours"].items():
+        for latency, row in ours["first_audio"].items():
+            print(f"{name + ', ' + latency:34} {row['s']['median']:>7.3f}  {row['times_sooner']['median']:.1f} times sooner")
+    print("\nresident memory, MiB: " + ", ".join(f"{key} {value}" for key, value in report["memory_mib"].items()))
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = lambda text: [int(part) for part in text.split(",")]  # noqa: E731
+    names = lambda text: [part for part in text.split(",") if part in FORMATS or parser.error(f"{part} is none of {', '.join(FORMATS)}")]  # noqa: E731
+    parser.add_argument("--work", type=Path, default=Path.home() / ".cache/chattts-server/reference",
+                        help="folder with environment, checkpoint and model; what is missing is made there [%(default)s]")
+    parser.add_argument("--streams", type=numbers, default=[1, 4, 8, 16], help="[1,4,8,16]; 1 must be among them")
+    parser.add_argument("--formats", type=names, default=list(FORMATS), help="[float32,bfloat16,int8]")
+    parser.add_argument("--steps", type=int, default=384, help="length of each speech; 47 are a second [%(default)s]")
+    parser.add_argument("--stream-steps", type=int, default=96, help="the same where only the first audio is looked at [%(default)s]")
+    parser.add_argument("--first-audio-repeats", type=int, default=5, help="[%(default)s]")
+    parser.add_argument("--rounds", type=int, default=3, help="[%(default)s]")
+    parser.add_argument("--pause", type=float, default=0.5, help="s between two measurements [%(default)s]")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="[one per core]")
+    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    arguments = parser.parse_args()
+    if 1 not in arguments.streams:
+        parser.error("--streams must hold 1")
+    return arguments
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", required=True, help="Python interpreter that has the reference installed")
-    parser.add_argument("--checkpoint", required=True, help="folder with asset/ for the reference")
-    parser.add_argument("--model", required=True, help="the same checkpoint as imported for the server")
-    parser.add_argument("--steps", type=int, default=96)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--concurrency", default="4,8")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
-    body = {"text": TEXT, "format": "pcm", "min_steps": arguments.steps, "max_steps": arguments.steps, "split": False}
-    audio = arguments.steps / STEPS_PER_SECOND
-
-    print(f"machine: {machine()}; {arguments.threads} threads; {arguments.steps} steps = {audio:.2f} s of audio", flush=True)
-    reference = Reference(arguments.reference, arguments.checkpoint, arguments.threads)
-    reference.run("offline", 1, 8)
-    with ServerProcess("--compute-threads", str(arguments.threads), model=arguments.model) as server:
-        asyncio.run(speak("127.0.0.1", server.port, {**body, "min_steps": 8, "max_steps": 8}))
-        rows: dict[str, list[tuple[float, float]]] = {}
-
-        def note(name: str, ours: float, theirs: float):
-            rows.setdefault(name, []).append((ours, theirs))
-            print(f"  {name}: ours {ours:.3f}, reference {theirs:.3f}", flush=True)
-
-        for repeat in range(arguments.repeats):
-            print(f"round {repeat + 1} of {arguments.repeats}", flush=True)
-            theirs = reference.run("stream", 1, arguments.steps)
-            ours = asyncio.run(speak("127.0.0.1", server.port, body))
-            note("first audio, s", ours["first_byte"], theirs["first_s"])
-            theirs = reference.run("offline", 1, arguments.steps)
-            ours = asyncio.run(speak("127.0.0.1", server.port, body))
-            serial = audio / theirs["total_s"]
-            note("1 at once, audio s per s", audio / ours["total"], serial)
-            for n in map(int, arguments.concurrency.split(",")):
-                ours_rate = asyncio.run(level("127.0.0.1", server.port, n, n, [TEXT], {k: v for k, v in body.items() if k != "text"}))["audio_s_per_s"]
-                note(f"{n} at once against one at a time, audio s per s", ours_rate, serial)
-                theirs = reference.run("offline", n, arguments.steps)
-                note(f"{n} at once against a static batch, audio s per s", ours_rate, n * audio / theirs["total_s"])
-        memory = {"ours_mb": server.resident_bytes() >> 20, "reference_peak_mb": theirs["peak_rss_mb"]}
-
-    report = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "threads": arguments.threads, "steps": arguments.steps, "memory": memory, "rows": {}}
-    print(f"\n{'':46} {'ours':>8} {'reference':>10}   ratio median [min, max]")
-    for name, pairs in rows.items():
-        better_is_less = name.startswith("first")
-        ratios = [t / o if better_is_less else o / t for o, t in pairs]
-        report["rows"][name] = {"ours": spread([o for o, _ in pairs]), "reference": spread([t for _, t in pairs]), "times_better": spread(ratios)}
-        r = report["rows"][name]
-        print(f"{name:46} {r['ours']['median']:>8.2f} {r['reference']['median']:>10.2f}   {r['times_better']['median']:.2f}x [{r['times_better']['min']:.2f}, {r['times_better']['max']:.2f}]")
-    print(f"resident memory: ours {memory['ours_mb']} MB, reference {memory['reference_peak_mb']} MB")
+    arguments = parse_arguments()
+    python, checkpoint, model = prepare(arguments.work)
+    text = (SENTENCE * (PROMPT_CHARACTERS // len(SENTENCE) + 1))[:PROMPT_CHARACTERS]
+    print(f"{machine()}; {arguments.threads} threads; {len(arguments.formats)} number formats, {arguments.rounds} rounds", flush=True)
+    roof = Roof.probe(arguments.threads)
+    reference = Reference(python, checkpoint, text, arguments.threads)
+    servers = [Ours(name, model, arguments.threads, max(arguments.streams)) for name in arguments.formats]
+    try:
+        for server in servers:
+            Progress.say(f"starting the server with {server.name}")
+            server.__enter__()
+        comparison = Comparison(arguments, reference, servers, text)
+        comparison.warm_up()
+        progress = Progress(arguments.rounds)
+        for index in range(arguments.rounds):
+            progress.begin_round()
+            comparison.one_round(index)
+    finally:
+        for server in servers:
+            if server.process:
+                server.__exit__()
+        reference.close()
+    report = report_of(comparison, roof, arguments)
+    print_report(report)
     if arguments.output:
         arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
