@@ -226,12 +226,12 @@ def rewritten(text: str, results: Results) -> str:
     return MARKED.sub(fill, text)
 
 
-def main() -> int:
+def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing, tell whether something would change")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="[bench/results]")
     parser.add_argument("--page", type=Path, default=HERE / "README.md", help="[bench/README.md]")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     before = arguments.page.read_text(encoding="utf-8")
     after = rewritten(before, Results(arguments.results))
     if arguments.check:
