@@ -2,20 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write tests/golden/data/nano_greedy.json and nano_audio.safetensors: what the bundled voice's training code computes.
 
-  python3 tests/golden/make_nano_greedy.py --voice-dir "$TTS_VOICE_DIR" [--model models/nano]
+  "$TTS_VOICE_DIR/venv/bin/python" tests/golden/make_nano_greedy.py [--model models/nano]
 
 The weights are the exported ones (float16 in the files, widened to float32, heads folded in float32), so an engine that loads the same files
 must reach the same codes. Greedy: argmax of the raw logits of each codebook, no penalty, the end code forbidden for the first
 `min_steps` steps, an utterance ends when any codebook gives the end code, at most `max_steps` steps. `min_gap` is the smallest distance
 between the best and the second logit met on the way; sentences in which it is below --gap are replaced by later candidates, because
-there rounding alone could change a code. Needs torch, numpy, safetensors, and the packages of the training folder's tokens.py.
+there rounding alone could change a code. Needs the packages of tools/voice/requirements.txt (tools/voice/train makes that environment).
 """
 import argparse
 import json
 import os
 import sys
 
+import torch
+from safetensors.torch import save_file
+
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "voice"))
+from gpt import END_CODE  # noqa: E402
+from phones import text_to_symbols  # noqa: E402
+from speech_models import Voice  # noqa: E402
+from symbols import prompt  # noqa: E402
+from voices import ROW  # noqa: E402
+
 MIN_STEPS, MAX_STEPS, AUDIO_STEPS = 8, 120, 50
 PROBE_STEPS, PROBE_DIMS = (0, 1, 2, 7, 15, 31, 47), 8
 # id of tests/data/sentences.jsonl, or a text of its own; voice
@@ -26,35 +36,10 @@ WANTED = [("zh-talk-01", "zf_xiaobei"), ("en-talk-01", "zf_xiaobei"), ("en-talk-
           ("Good morning.", "zf_xiaobei"), ("谢谢你的帮助。", "zf_xiaobei"), ("zh-talk-03", "zf_xiaobei"), ("en-story-01", "af_heart")]
 
 
-def load_models(nano, model_dir):
-    """Training-code modules with the exported weights."""
-    import torch
-    from safetensors.torch import load_file
-    parts = {n: {k: v.float() for k, v in load_file(os.path.join(model_dir, f"{n}.safetensors")).items()}
-             for n in ("gpt", "embed", "decoder", "dvae", "vocos", "speakers")}
-    state = dict(parts["gpt"])
-    for k, v in parts["embed"].items():
-        if k.endswith("original1"):
-            scale = parts["embed"][k[:-1] + "0"]
-            state[k.replace("parametrizations.weight.original1", "weight")] = scale * v / v.norm(dim=1, keepdim=True)
-        elif not k.endswith("original0"):
-            state[k] = v
-    state["emb_spk.weight"] = torch.stack([parts["speakers"][n] for n in nano.SPEAKERS])
-    gpt, decoder, dvae, vocos = nano.GPT(), nano.Decoder(), nano.DVAE(), nano.Vocos()
-    gpt.load_state_dict(state)
-    buffers = ("preprocessor_mel.", "feature_extractor.", "head.istft.")
-    for module, name in ((decoder, "decoder"), (dvae, "dvae"), (vocos, "vocos")):
-        module.load_state_dict({k: v for k, v in parts[name].items() if not k.startswith(buffers)})
-    for module in (gpt, decoder, dvae, vocos):
-        module.eval()
-    return gpt, decoder, dvae, vocos
-
-
-def greedy(nano, gpt, ids, speaker):
+def greedy(gpt, ids, speaker):
     """-> codes [T][4], hidden states [T, hidden], smallest gap, whether it ended by itself."""
-    import torch
     caches = [[] for _ in gpt.layers]
-    x, _ = gpt.embed(torch.tensor([ids]), torch.tensor([speaker]), torch.zeros(1, 0, nano.NQ, dtype=torch.long))
+    x = gpt.embed_text(torch.tensor([ids]), torch.tensor([speaker]))
     position, codes, hidden, gap = 0, [], [], 1e9
     for step in range(MAX_STEPS):
         h, _ = gpt.trunk(x, start=position, caches=caches)
@@ -62,40 +47,33 @@ def greedy(nano, gpt, ids, speaker):
         h = h[:, -1]
         logits = gpt.logits(h)[0]
         if step < MIN_STEPS:
-            logits[:, nano.EOS] = float("-inf")
+            logits[:, END_CODE] = float("-inf")
         best = logits.topk(2, -1)
         gap = min(gap, float((best.values[:, 0] - best.values[:, 1]).min()))
         code = best.indices[:, 0]
-        if bool((code == nano.EOS).any()):
+        if bool((code == END_CODE).any()):
             return codes, torch.stack(hidden), gap, True
         codes.append(code.tolist())
         hidden.append(h[0])
-        x = sum(gpt.emb_code[q](code[None, None, q]) for q in range(nano.NQ))
+        x = gpt.embed_codes(code[None, None])
     return codes, torch.stack(hidden), gap, False
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--voice-dir", default=os.environ.get("TTS_VOICE_DIR"), help="training folder with nano.py and tokens.py (default: $TTS_VOICE_DIR)")
     p.add_argument("--model", default=os.path.join(HERE, "..", "..", "models", "nano"))
     p.add_argument("--out", default=os.path.join(HERE, "data"))
     p.add_argument("--count", type=int, default=10)
     p.add_argument("--gap", type=float, default=5e-4, help="replace sentences with a smaller gap (default: %(default)s)")
     a = p.parse_args()
-    if not a.voice_dir:
-        p.error("give --voice-dir or set TTS_VOICE_DIR")
-    sys.path.insert(0, a.voice_dir)
-    import torch
-    from safetensors.torch import save_file
-    import nano
-    import tokens
     torch.set_num_threads(1)
     with open(os.path.join(HERE, "..", "data", "sentences.jsonl"), encoding="utf-8") as f:
         sentences = {r["id"]: r["spoken"] for r in map(json.loads, f)}
     with open(os.path.join(a.model, "manifest.json"), encoding="utf-8") as f:
         manifest = json.load(f)
     voice_of = {v["speaker"]["value"]: v["id"] for v in manifest["voices"]}
-    gpt, decoder, dvae, vocos = load_models(nano, a.model)
+    models = Voice(os.path.abspath(a.model)).models
+    gpt, decoder, dvae, vocos = (models[n] for n in ("gpt", "decoder", "dvae", "vocos"))
     out, audio = [], None
     with torch.inference_mode():
         for key, speaker in WANTED:
@@ -104,9 +82,9 @@ def main():
             if key not in sentences and key[0].isascii() and key[0].islower():
                 return f"{key}: no such sentence"
             text = sentences.get(key, key)
-            symbols = tokens.text_to_tokens(text)
-            ids = [tokens.STTS, tokens.SPK, *tokens.ids(symbols), tokens.PTTS]
-            codes, hidden, gap, ended = greedy(nano, gpt, ids, nano.SPEAKERS.index(speaker))
+            symbols = text_to_symbols(text)
+            ids = prompt(symbols)
+            codes, hidden, gap, ended = greedy(gpt, ids, ROW[speaker])
             print(f"{key} {speaker}: {len(codes)} steps, gap {gap:.2e}{'' if gap >= a.gap else ' (left out)'}", flush=True)
             if gap < a.gap:
                 continue
@@ -125,7 +103,7 @@ def main():
         return f"only {len(out)} sentences have a gap of at least {a.gap}"
     path = os.path.join(a.out, "nano_greedy.json")
     head = {"model_files": {k: manifest["files"][k]["sha256"] for k in ("gpt", "embed", "decoder", "dvae", "vocos", "speakers")},
-            "min_steps": MIN_STEPS, "max_steps": MAX_STEPS, "end_code": nano.EOS}
+            "min_steps": MIN_STEPS, "max_steps": MAX_STEPS, "end_code": END_CODE}
     with open(path, "w", encoding="utf-8") as f:
         f.write(json.dumps(head)[:-1] + ', "sentences": [\n' + ",\n".join(json.dumps(r, ensure_ascii=False) for r in out) + "\n]}\n")
     wav = os.path.join(a.out, "nano_audio.safetensors")

@@ -2,33 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the trained nano voice as a model folder for the server: float16 safetensors under ChatTTS's tensor names, and a manifest.
 
-  python3 tools/voice/export_nano.py --voice-dir "$TTS_VOICE_DIR" --ckpt ckpt --out models/nano
+  python export_nano.py [--checkpoints DIR] [--out models/nano]
 
 Needs numpy and safetensors. The output does not depend on time or machine: the same checkpoints give the same bytes.
 Files that other tools put into the folder (the Mandarin lexicon) stay listed in the manifest.
 """
 import argparse
-import importlib.util
-import json
 import os
+import shutil
 import sys
 
 import numpy as np
 from safetensors import safe_open
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from manifest_lib import FORMAT, file_entry, read_manifest, write_manifest  # noqa: E402
-from safetensors_lite import write  # noqa: E402
+import workspace  # noqa: F401  (first: makes the other tools importable)
+from features import HOP, N_FFT, N_MELS, SAMPLE_RATE, hann, mel_bank
+from manifest_lib import FORMAT, file_entry, read_manifest, write_manifest
+from safetensors_lite import write
+from voices import SIZES, SPEAKERS
+from workspace import NANO, Workspace
 
-SAMPLE_RATE, N_FFT, HOP, N_MELS = 24000, 1024, 256, 100
-NUM_VQ, LEVELS, GROUPS, ROUNDS = 4, [5, 5, 5, 5], 2, 2
+NUM_VQ, LEVELS, GROUPS, ROUNDS = 4, SIZES["dvae"]["vq"]["levels"], SIZES["dvae"]["vq"]["G"], SIZES["dvae"]["vq"]["R"]
 # Not visible in any tensor's shape: fixed by the training code.
-HEADS, RMS_EPS, ROPE_THETA, MAX_POSITIONS = 4, 1e-6, 10000.0, 2048
-SPEAKERS = ["zf_xiaobei", "af_heart"]
-VOICES = [
-    {"id": "xiaobei", "title": "Xiaobei", "languages": ["zh", "en"], "gender": "female", "speaker": {"kind": "tensor", "value": "zf_xiaobei"}},
-    {"id": "heart", "title": "Heart", "languages": ["en"], "gender": "female", "speaker": {"kind": "tensor", "value": "af_heart"}},
-]
+HEADS, RMS_EPS, ROPE_THETA, MAX_POSITIONS = SIZES["gpt"]["num_attention_heads"], SIZES["gpt"]["rms_norm_eps"], SIZES["gpt"]["rope_theta"], 2048
+PARTS = ("gpt", "decoder", "dvae", "vocos")
 
 
 def load(path):
@@ -36,27 +33,8 @@ def load(path):
         return {k: f.get_tensor(k) for k in f.keys()}, (f.metadata() or {})
 
 
-def load_tables(voice_dir):
-    """The symbol inventory lives in the training code's tokens.py; loaded by path because its name collides with a standard module's relatives."""
-    spec = importlib.util.spec_from_file_location("voice_tokens", os.path.join(voice_dir, "tokens.py"))
-    tokens = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tokens)
-    return {"symbols": tokens.VOCAB, "padded_to": tokens.N_VOCAB, "function_words": tokens.FUNC, "letters": tokens._LETTER}
-
-
-def hann():
-    return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(N_FFT) / N_FFT)).astype(np.float32)
-
-
-def mel_bank():
-    """HTK triangles from 0 to 12 kHz without area normalisation, [513, 100]: what the models were trained on."""
-    top = 2595.0 * np.log10(1 + SAMPLE_RATE / 2 / 700.0)
-    points = 700.0 * (10 ** (np.linspace(0.0, top, N_MELS + 2) / 2595.0) - 1)
-    f = np.linspace(0, SAMPLE_RATE / 2, N_FFT // 2 + 1)
-    width = np.diff(points)
-    up = (f[:, None] - points[None, :-2]) / width[None, :-1]
-    down = (points[None, 2:] - f[:, None]) / width[None, 1:]
-    return np.maximum(0, np.minimum(up, down)).astype(np.float32)
+def manifest_voice(speaker):
+    return {"id": speaker.id, "title": speaker.title, "languages": list(speaker.languages), "gender": speaker.gender, "speaker": {"kind": "tensor", "value": speaker.teacher}}
 
 
 def mel_buffers(prefix):
@@ -88,19 +66,19 @@ def stack_sizes(w, prefix):
 
 def main(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--voice-dir", default=os.environ.get("TTS_VOICE_DIR"), help="training folder with tokens.py (default: $TTS_VOICE_DIR)")
-    p.add_argument("--ckpt", default="ckpt", help="checkpoint folder, relative to the training folder")
-    p.add_argument("--out", default="models/nano")
+    p.add_argument("--checkpoints", help="folder with gpt, decoder, dvae and vocos as .safetensors (default: the training folder's)")
+    p.add_argument("--out", default=NANO, help="model folder (default: models/nano)")
     p.add_argument("--title", default="Nano: a small Mandarin and English voice")
     a = p.parse_args(argv)
-    if not a.voice_dir:
-        p.error("give --voice-dir or set TTS_VOICE_DIR")
-    ckpt = os.path.join(a.voice_dir, a.ckpt)
-    missing = [n for n in ("gpt", "decoder", "dvae", "vocos") if not os.path.isfile(os.path.join(ckpt, n + ".safetensors"))]
+    folder = a.checkpoints or Workspace().path("checkpoints")
+    missing = [f"{n}.safetensors" for n in PARTS if not os.path.isfile(os.path.join(folder, n + ".safetensors"))]
     if missing:
-        p.error(f"{ckpt} lacks {', '.join(n + '.safetensors' for n in missing)}")
+        p.error(f"{folder} lacks {', '.join(missing)}")
     os.makedirs(a.out, exist_ok=True)
-    (gpt, meta), (decoder, _), (dvae, _), (vocos, _) = (load(os.path.join(ckpt, n + ".safetensors")) for n in ("gpt", "decoder", "dvae", "vocos"))
+    loaded = {n: load(os.path.join(folder, n + ".safetensors")) for n in PARTS}
+    gpt, decoder, dvae, vocos = (loaded[n][0] for n in PARTS)
+    trained = loaded["gpt"][1].get("speakers", "zf_xiaobei af_heart").split()
+    speakers = [s for s in SPEAKERS if s.teacher in trained]
 
     put(a.out, "gpt.safetensors", {k: v for k, v in gpt.items() if k.startswith(("layers.", "norm."))})
     embed = {k: v for k, v in gpt.items() if k.startswith(("emb_text", "emb_code"))}
@@ -112,10 +90,9 @@ def main(argv=None):
     for name, w, more in (("decoder", decoder, {}), ("dvae", dvae, mel_buffers("preprocessor_mel"))):
         put(a.out, f"{name}.safetensors", {k: v for k, v in w.items() if k != "coef"}, {"coef": w["coef"], **more})
     put(a.out, "vocos.safetensors", vocos, {"head.istft.window": hann(), **mel_buffers("feature_extractor")})
-    put(a.out, "speakers.safetensors", {n: gpt["emb_spk.weight"][i] for i, n in enumerate(SPEAKERS)})
-    with open(os.path.join(a.out, "symbols.json"), "w", encoding="utf-8") as f:
-        json.dump(load_tables(a.voice_dir), f, ensure_ascii=False, indent=0)
-        f.write("\n")
+    put(a.out, "speakers.safetensors", {s.teacher: gpt["emb_spk.weight"][i] for i, s in enumerate(SPEAKERS) if s in speakers})
+    if not os.path.exists(os.path.join(a.out, "symbols.json")):  # training read its alphabet from models/nano
+        shutil.copyfile(os.path.join(NANO, "symbols.json"), os.path.join(a.out, "symbols.json"))
 
     layers = len({k.split(".")[1] for k in gpt if k.startswith("layers.")})
     inter, hidden = gpt["layers.0.mlp.gate_proj.weight"].shape
@@ -134,10 +111,10 @@ def main(argv=None):
                      "vq": {"dim": vq_dim, "levels": LEVELS, "G": GROUPS, "R": ROUNDS}},
             "vocos": {"dim": v_dim, "intermediate_dim": v_inter,
                       "num_layers": len({k.split(".")[2] for k in vocos if k.startswith("backbone.convnext.")})}},
-        "files": {}, "voices": VOICES, "default_voice": "xiaobei",
+        "files": {}, "voices": [manifest_voice(s) for s in speakers], "default_voice": speakers[0].id,
         "sampling": {"temperature": 0.3, "top_p": 0.7, "top_k": 20, "repetition_penalty": 1.0, "min_steps": 8, "max_steps": 700},
         "limits": {"max_prompt_tokens": 400},
-        "training": {"gpt_steps": int(meta.get("step", 0))}}
+        "training": {f"{n}_steps": int(loaded[n][1].get("step", 0)) for n in PARTS}}
     listed = {k: f"{k}.safetensors" for k in ("gpt", "embed", "decoder", "dvae", "vocos", "speakers")}
     listed["symbols"] = "symbols.json"
     try:
