@@ -1,23 +1,58 @@
 #pragma once
-// Whose steps go through the decoder and vocoder now.
+// Whose steps go through the decoder and vocoder now, and how far each sample looks ahead.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "cost_model.h"
+#include "urgency.h"
+
 namespace tts::scheduling {
 
 struct DecodeRow {
-  std::uint32_t pending = 0;
-  std::uint32_t wanted = 0;  // steps the row's next decode should hold
-  bool steady = false;       // past its ramp
-  bool ended = false;        // no more steps will come: flush
-  bool runnable = true;      // neither paused, cancelled nor already flushed
+  std::uint32_t pending = 0;  // generated steps not yet given to the decoder
+  std::uint32_t unheard = 0;  // generated steps whose sound has not come out: pending and held back
+  std::uint32_t chunk = 0;    // steps of sound the next piece should hold
+  Urgency urgency = Urgency::kNow;
+  bool whole = false;
+  bool silent = false;           // its listener has heard nothing yet
+  bool steady = false;           // past its ramp
+  bool may_be_early = false;     // less than exact lookahead is acceptable rather than silence
+  Duration left{0};              // what the listener still has to hear, unless silent
+  Duration notice{0};            // a listener with no more left than this is short
+  bool ended = false;            // no more steps will come: flush
+  bool runnable = true;          // neither paused, cancelled nor already flushed
 };
 
-// Fills `chosen` with indices of rows, each to be decoded with all its pending steps. A row is due when it holds what it wants, is
-// full, or has ended. Due rows never wait for others; rows past their ramp that hold at least half of what they want come along,
-// because one pass over the weights serves all and streams then stay in step. Nobody due: nobody comes.
-void plan_decode(std::span<const DecodeRow> rows, std::uint32_t max_pending, std::vector<std::uint32_t>& chosen);
+struct DecodeRules {
+  std::uint32_t max_pending = 0;
+  std::uint32_t exact_lookahead = 0;
+  std::uint32_t low_lookahead = 0;   // least lookahead of an early piece
+  std::uint32_t least_chunk = 4;     // steps of sound worth a decode when the listener is short
+  Duration budget{Duration::max()};  // of one call; the first row comes whatever it takes
+  bool slots_wanted = false;         // somebody waits for the slot of a row that has ended
+};
+
+struct DecodeChoice {
+  std::uint32_t row = 0;
+  std::uint32_t steps = 0;      // of its pending ones
+  std::uint32_t lookahead = 0;  // engine::kExactLookahead or less
+};
+
+// Fills `chosen`: rows to be decoded, the neediest first.
+//
+// A row is due when its chunk can be made with exact lookahead, when the slot is full, or when it has ended. A full slot is emptied
+// without a first sound: that must be a whole chunk, or the listener starts and stalls. A listener who is short
+// gets less than a chunk. Where early pieces are acceptable, a row is also due when its listener cannot wait, and then gives all it
+// can: every early piece costs the same extra, and what it gives is the time in which steps gather for the next, until they suffice
+// for the exact lookahead.
+// Rows past their ramp that hold half of a chunk come along with a due one, because one pass over the weights serves all.
+//
+// All streams wait while a decode runs, so the budget bounds it, and while some row is needed now, rows with plenty left wait.
+void plan_decode(std::span<const DecodeRow> rows, const DecodeRules& rules, const CostModel& costs, std::vector<DecodeChoice>& chosen);
+
+// Steps that a decode computes for a row: new ones, those flushed at the end and those computed ahead without being kept.
+std::uint32_t decode_work(const DecodeRow& row, const DecodeChoice& choice, std::uint32_t exact_lookahead) noexcept;
 
 }  // namespace tts::scheduling

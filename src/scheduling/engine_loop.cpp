@@ -16,6 +16,8 @@ namespace {
 
 using engine::StopReason;
 
+constexpr std::uint64_t kStepsBetweenOutlooks = 32;
+
 std::string_view metric_name(StopReason stop) noexcept {
   switch (stop) {
     case StopReason::kEndToken: return "end_token";
@@ -70,12 +72,6 @@ std::uint64_t random_word() {
 
 }  // namespace
 
-bool EngineLoop::Row::runnable() const noexcept {
-  return !gone && !utterance->cancelled.load(std::memory_order_relaxed) && !utterance->paused.load(std::memory_order_relaxed);
-}
-
-bool EngineLoop::Row::complete() const noexcept { return stop != StopReason::kNone && (flushed || is_text() || steps == 0); }
-
 EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& options, const Clock& clock, observability::Metrics& metrics,
                        Mailbox& mailbox, Progress& progress)
     : engine_(engine),
@@ -84,7 +80,10 @@ EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& optio
       metrics_(metrics),
       mailbox_(mailbox),
       progress_(progress),
-      ramp_(options.chunk_ramp, options.chunk_steps, engine.info().lookahead_steps, engine.info().max_pending_steps),
+      costs_(std::chrono::duration_cast<Duration>(
+                 std::chrono::duration<double>(static_cast<double>(engine.info().samples_per_step) / engine.info().sample_rate)),
+             options.chunk_steps),
+      pacing_(options, engine.info(), costs_),
       step_limits_{.max_rows = engine.info().max_rows_per_step,
                    .max_pending = engine.info().max_pending_steps,
                    .prefill_chunk = options.prefill_chunk},
@@ -92,6 +91,7 @@ EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& optio
       pcm_stride_(engine.max_decode_samples(engine.info().max_pending_steps, true)),
       pcm_(std::make_unique_for_overwrite<float[]>(pcm_stride_ * options.max_batch)) {
   rows_.reserve(options.max_batch);
+  failed_.reserve(options.max_batch);
   step_rows_.reserve(options.max_batch);
   step_plan_.reserve(options.max_batch);
   outcomes_.reserve(options.max_batch);
@@ -106,31 +106,32 @@ EngineLoop::Turn EngineLoop::turn() {
   now_ = clock_.now();
   take_new_work();
   drop_cancelled_and_expired();
+  hear_listeners();
   admit();
   plan();
   step();
   decode();
   deliver();
   free_finished();
-  const bool finished = stopping && queue_.empty() && rows_.empty();
+  const bool finished = stopping && waiting_.empty() && rows_.empty();
   return {.worked = worked_, .finished = finished, .wake_at = worked_ || finished ? now_ : next_wake()};
 }
 
 void EngineLoop::take_new_work() {
   mailbox_.take(arrivals_);
-  std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(queue_));
+  for (auto& utterance : arrivals_) waiting_.enter(std::move(utterance));
   arrivals_.clear();
 }
 
 void EngineLoop::drop_cancelled_and_expired() {
   const bool cut = now_ >= mailbox_.cut_at();
-  const auto dropped = std::erase_if(queue_, [&](const UtterancePtr& utterance) {
-    const Ending ending = early_ending(*utterance, now_, cut);
+  waiting_.remove_if([&](Utterance& utterance) {
+    const Ending ending = early_ending(utterance, now_, cut);
     if (ending.stop == StopReason::kNone) return false;
-    give_final_error(mailbox_, metrics_, *utterance, ending.stop, ending.error);
+    mailbox_.leave_queue(utterance);
+    give_final_error(mailbox_, metrics_, utterance, ending.stop, ending.error);
     return true;
   });
-  if (dropped > 0) mailbox_.leave_queue(static_cast<std::uint32_t>(dropped));
   for (Row& row : rows_) {
     if (Ending ending = early_ending(*row.utterance, now_, cut); ending.stop != StopReason::kNone) {
       end(row, ending.stop, std::move(ending.error));
@@ -139,25 +140,61 @@ void EngineLoop::drop_cancelled_and_expired() {
   remove_gone();
 }
 
+// What the listeners still have to hear, and with that who needs the engine most.
+void EngineLoop::hear_listeners() {
+  const auto early = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.early; });
+  pacing_.begin_turn(static_cast<std::uint32_t>(step_plan_.rows.size()), static_cast<std::uint32_t>(early), now_);
+  needed_now_ = anyone_listens_ = false;
+  least_spare_ = Duration::max();
+  for (Row& row : rows_) {
+    if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
+    // A pause means that the listener has enough.
+    if (row.utterance->paused.load(std::memory_order_relaxed) && row.playback.started()) row.playback.at_least_until(now_);
+    const std::uint32_t prefill_left = engine_.prefill_left(row.slot);
+    row.urgency = pacing_.urgency(row, prefill_left, now_);
+    if (!row.runnable() || row.is_whole()) continue;
+    anyone_listens_ = true;
+    needed_now_ |= row.urgency == Urgency::kNow;
+    if (row.playback.started() && !row.follows) least_spare_ = std::min(least_spare_, pacing_.spare(row, prefill_left, now_));
+  }
+}
+
+AdmissionState EngineLoop::admission_state() const {
+  AdmissionState state;
+  state.waiting = waiting_.count(rows_);
+  state.active = static_cast<std::uint32_t>(rows_.size());
+  state.listeners = state.waiting.due;
+  for (const Row& row : rows_) {
+    state.whole += row.is_whole() ? 1 : 0;
+    state.listeners += row.is_whole() || row.follows ? 0 : 1;
+  }
+  state.whole_passed_over = whole_passed_over_;
+  state.listener_short = least_spare_ < UrgencyRules{}.thin;
+  state.oldest_submitted = waiting_.oldest_submitted();
+  state.now = now_;
+  return state;
+}
+
 void EngineLoop::admit() {
   admission_at_ = TimePoint::max();
-  if (queue_.empty()) return;
+  if (waiting_.empty()) return;
   // Nobody joins a stopping engine later, so there is no company to wait for.
   const auto window = mailbox_.stopping() ? std::chrono::milliseconds(0) : options_.batch_window;
-  const auto decision = decide_admission({.waiting = static_cast<std::uint32_t>(queue_.size()),
-                                          .active = static_cast<std::uint32_t>(rows_.size()),
-                                          .oldest_submitted = queue_.front()->submitted_at,
-                                          .now = now_},
-                                         {.max_batch = options_.max_batch, .batch_window = window});
-  admission_at_ = decision.wait_until;
-  if (decision.admit == 0) return;
-  if (rows_.empty()) retry_advice_.busy_since(now_);
-  for (std::uint32_t i = 0; i < decision.admit; ++i) {
-    admit_one(std::move(queue_.front()));
-    queue_.pop_front();
+  const AdmissionRules rules{.max_batch = options_.max_batch, .realtime_streams = realtime_streams(), .batch_window = window};
+  bool admitted = false;
+  for (;;) {
+    auto state = admission_state();
+    if (admitted) state.now = TimePoint::max();  // company has come: the rest of it does not wait
+    const auto decision = decide_admission(state, rules);
+    admission_at_ = decision.wait_until;
+    if (decision.next == Next::kNobody) break;
+    auto utterance = waiting_.take(decision.next, rows_);
+    whole_passed_over_ = decision.next == Next::kWhole || state.waiting.whole == 0 ? 0 : whole_passed_over_ + 1;
+    mailbox_.leave_queue(*utterance);
+    admit_one(std::move(utterance));
+    admitted = true;
   }
-  mailbox_.leave_queue(decision.admit);
-  rows_changed();
+  if (admitted) rows_changed();
 }
 
 void EngineLoop::admit_one(UtterancePtr utterance) {
@@ -167,9 +204,17 @@ void EngineLoop::admit_one(UtterancePtr utterance) {
   try {
     auto slot = engine_.acquire(request.prompt, request.sampling);
     if (slot.ok()) {
+      const bool follows = in_slot(request.listener, rows_);
       Row& row = rows_.emplace_back();
       row.utterance = std::move(utterance);
       row.slot = *slot;
+      row.joined_at_step = engine_steps_;
+      row.follows = follows && !row.is_whole();
+      row.playback = PlaybackClock(row.utterance->request.runs_dry_at);
+      if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
+      row.urgency = pacing_.urgency(row, engine_.prefill_left(row.slot), now_);
+      needed_now_ |= row.urgency == Urgency::kNow && row.runnable();
+      anyone_listens_ |= !row.is_whole();
       if (row.is_text()) row.text_tokens.reserve(row.utterance->request.sampling.max_steps);
       return;
     }
@@ -182,14 +227,26 @@ void EngineLoop::admit_one(UtterancePtr utterance) {
 }
 
 void EngineLoop::plan() {
+  work_began_ = clock_.now();
   step_rows_.clear();
   for (const Row& row : rows_) {
     step_rows_.push_back({.slot = row.slot,
                           .prefill_left = engine_.prefill_left(row.slot),
                           .pending = engine_.pending_steps(row.slot),
-                          .runnable = row.runnable() && row.stop == StopReason::kNone});
+                          .runnable = row.runnable() && row.stop == StopReason::kNone,
+                          .urgency = row.urgency,
+                          .sat_out = row.sat_out,
+                          .whole = row.is_whole()});
   }
-  plan_step(step_rows_, step_limits_, step_plan_);
+  step_limits_.prefill_budget = prefill_budget(least_spare_, costs_);
+  plan_step(step_rows_, step_limits_, costs_, step_plan_);
+  note_yielding();
+}
+
+void EngineLoop::note_yielding() {
+  for (const std::uint32_t index : step_plan_.rows) rows_[index].sat_out = 0;
+  for (const std::uint32_t index : step_plan_.yielding) ++rows_[index].sat_out;
+  if (!step_plan_.yielding.empty()) metrics_.rows_skipped(static_cast<std::uint32_t>(step_plan_.yielding.size()));
 }
 
 void EngineLoop::step() {
@@ -206,6 +263,9 @@ void EngineLoop::step() {
   const TimePoint ended = clock_.now();
   progress_.succeeded(ended);
   metrics_.step_done(step_plan_.decode_rows, step_plan_.prefill_tokens, ended - started);
+  costs_.step_took(step_plan_.decode_rows, step_plan_.prefill_tokens, ended - work_began_);
+  work_began_ = ended;
+  if (++engine_steps_ % kStepsBetweenOutlooks == 0) publish_outlook();
   for (std::size_t i = 0; i < outcomes_.size(); ++i) record(rows_[step_plan_.rows[i]], outcomes_[i]);
 }
 
@@ -218,32 +278,36 @@ void EngineLoop::record(Row& row, const engine::StepOutcome& outcome) {
 }
 
 void EngineLoop::decode() {
+  const TimePoint before = clock_.now();
   decode_rows_.clear();
-  for (const Row& row : rows_) {
-    // Flags are read again here, so that a cancel that came during the step spares the decoder call.
-    decode_rows_.push_back({.pending = engine_.pending_steps(row.slot),
-                            .wanted = ramp_.steps(row.deliveries),
-                            .steady = ramp_.steady(row.deliveries),
-                            .ended = row.stop != StopReason::kNone,
-                            .runnable = row.runnable() && !row.is_text() && !row.complete()});
-  }
-  plan_decode(decode_rows_, step_limits_.max_pending, decoding_);
+  // Flags are read again here, so that a cancel that came during the step spares the decoder call.
+  for (const Row& row : rows_) decode_rows_.push_back(pacing_.decode_row(row, engine_.pending_steps(row.slot), before));
+  const auto rules = pacing_.decode_rules(needed_now_, anyone_listens_, !waiting_.empty());
+  plan_decode(decode_rows_, rules, costs_, decoding_);
   decode_work_.clear();
   if (decoding_.empty()) return;
   worked_ = true;
-  std::uint32_t steps = 0;
-  for (const std::uint32_t index : decoding_) {
-    const auto& row = decode_rows_[index];
+  std::uint32_t steps = 0, work = 0, early = 0;
+  for (const DecodeChoice& choice : decoding_) {
+    const auto& row = decode_rows_[choice.row];
     float* const pcm = pcm_.get() + decode_work_.size() * pcm_stride_;
-    decode_work_.push_back(
-        {.slot = rows_[index].slot, .steps = row.pending, .last = row.ended, .pcm = std::span(pcm, pcm_stride_), .samples = 0});
-    steps += row.pending;
+    decode_work_.push_back({.slot = rows_[choice.row].slot,
+                            .steps = choice.steps,
+                            .last = row.ended,
+                            .lookahead = choice.lookahead,
+                            .pcm = std::span(pcm, pcm_stride_),
+                            .samples = 0});
+    steps += choice.steps;
+    work += decode_work(row, choice, rules.exact_lookahead);
+    if (!row.ended) early += rules.exact_lookahead - std::min(choice.lookahead, rules.exact_lookahead);
   }
   const TimePoint started = clock_.now();
   try {
     engine_.decode(decode_work_);
   } catch (const std::exception& failure) {
-    fail_rows(decoding_, failure.what());
+    failed_.clear();
+    for (const DecodeChoice& choice : decoding_) failed_.push_back(choice.row);
+    fail_rows(failed_, failure.what());
     decode_work_.clear();
     decoding_.clear();
     return;
@@ -251,19 +315,30 @@ void EngineLoop::decode() {
   const TimePoint ended = clock_.now();
   progress_.succeeded(ended);
   metrics_.decode_done(static_cast<std::uint32_t>(decode_work_.size()), steps, ended - started);
+  decoded_steps_ = steps;
+  decoder_work_ = work;
+  early_work_ = early;
 }
 
 void EngineLoop::deliver() {
+  if (decode_work_.empty()) return;
+  const TimePoint now = clock_.now();
   for (std::size_t i = 0; i < decode_work_.size(); ++i) {
-    Row& row = rows_[decoding_[i]];
+    Row& row = rows_[decoding_[i].row];
     const auto& work = decode_work_[i];
-    ++row.deliveries;
     row.flushed = work.last;
-    row.samples += work.samples;
     if (work.samples == 0) continue;
+    row.early = work.lookahead < engine_.info().lookahead_steps;
+    ++row.pieces;
+    row.samples += work.samples;
+    // What an utterance ahead of its turn gives is not heard yet.
+    if (row.playback.started() && !row.is_whole() && !row.follows) metrics_.piece_delivered(row.playback.left(now), row.early);
+    row.playback.deliver(now, pacing_.audio(work.samples));
     const bool taken = call_sink(*row.utterance, [&] { row.utterance->sink->on_pcm(work.pcm.first(work.samples), work.last); });
     if (!taken) end(row, StopReason::kCancelled, {ErrorCode::kCancelled, "the receiver failed", {}, {}});
   }
+  const TimePoint ended = clock_.now();
+  costs_.decode_took(decoder_work_, decoded_steps_, early_work_, ended - work_began_, ended);
 }
 
 void EngineLoop::free_finished() {
@@ -278,8 +353,7 @@ void EngineLoop::free_finished() {
         .stop = row.stop, .steps = row.steps, .samples = row.samples, .text_tokens = std::move(row.text_tokens)};
     call_sink(utterance, [&] { sink->on_done(summary); });
     metrics_.utterance_finished(metric_name(row.stop));
-    retry_advice_.finished(clock_.now());
-    mailbox_.advise_retry_after(retry_advice_.estimate(static_cast<std::uint32_t>(queue_.size())));
+    residence_.left_after(engine_steps_ - row.joined_at_step);
   }
   remove_gone();
 }
@@ -314,12 +388,26 @@ void EngineLoop::remove_gone() {
 void EngineLoop::rows_changed() {
   const auto before = active_.exchange(static_cast<std::uint32_t>(rows_.size()), std::memory_order_relaxed);
   metrics_.add_active_rows(static_cast<std::int64_t>(rows_.size()) - before);
+  // The earliest utterance of a listener leads, the others follow.
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].follows) rows_[i].follows = in_slot(rows_[i].utterance->request.listener, std::span(rows_).first(i));
+  }
+  publish_outlook();
+}
+
+void EngineLoop::publish_outlook() {
+  const std::uint32_t streams = costs_.realtime_streams(options_.max_load_percent / 100.0, options_.max_batch);
+  realtime_streams_.store(streams, std::memory_order_relaxed);
+  auto state = admission_state();
+  const auto places = free_places(state, {.max_batch = options_.max_batch, .realtime_streams = streams});
+  const std::uint32_t sharing = streams == 0 ? options_.max_batch : streams;
+  mailbox_.set_outlook({.free_places = places, .interval = residence_.interval(costs_.round(sharing), sharing)});
 }
 
 TimePoint EngineLoop::next_wake() const {
   TimePoint wake_at = admission_at_;
-  if (!queue_.empty() || !rows_.empty()) wake_at = std::min(wake_at, mailbox_.cut_at());
-  for (const auto& utterance : queue_) wake_at = std::min(wake_at, utterance->request.deadline);
+  if (!waiting_.empty() || !rows_.empty()) wake_at = std::min(wake_at, mailbox_.cut_at());
+  waiting_.for_each([&](const Utterance& utterance) { wake_at = std::min(wake_at, utterance.request.deadline); });
   for (const auto& row : rows_) wake_at = std::min(wake_at, row.utterance->request.deadline);
   return wake_at;
 }

@@ -1,9 +1,8 @@
 #pragma once
-// The recipe of one turn: take new work, drop what is cancelled or late, admit, step, decode, deliver, free.
+// The recipe of one turn: take new work, drop what is cancelled or late, hear how the listeners are, admit, step, decode, deliver, free.
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,13 +13,15 @@
 #include "tts/observability/metrics.h"
 #include "tts/scheduling/scheduler.h"
 
-#include "chunk_ramp.h"
+#include "cost_model.h"
 #include "decode_plan.h"
 #include "mailbox.h"
+#include "pacing.h"
 #include "progress.h"
-#include "retry_advice.h"
+#include "row.h"
 #include "step_plan.h"
-#include "utterance.h"
+#include "wait_estimate.h"
+#include "waiting_room.h"
 
 namespace tts::scheduling {
 
@@ -38,27 +39,15 @@ class EngineLoop {
              Mailbox& mailbox, Progress& progress);
 
   Turn turn();
-  std::uint32_t active() const noexcept { return active_.load(std::memory_order_relaxed); }  // any thread
+
+  // Any thread.
+  std::uint32_t active() const noexcept { return active_.load(std::memory_order_relaxed); }
+  std::uint32_t realtime_streams() const noexcept { return realtime_streams_.load(std::memory_order_relaxed); }  // 0 = not known yet
 
  private:
-  struct Row {
-    UtterancePtr utterance;
-    engine::SlotId slot;
-    std::uint32_t steps = 0;
-    std::uint32_t deliveries = 0;
-    std::uint64_t samples = 0;
-    engine::StopReason stop = engine::StopReason::kNone;  // kNone = generating
-    bool flushed = false;
-    bool gone = false;  // got its final call; removed at the end of the verb that set it
-    std::vector<std::int32_t> text_tokens;
-
-    bool is_text() const noexcept { return utterance->request.prompt.stage == engine::Stage::kText; }
-    bool runnable() const noexcept;
-    bool complete() const noexcept;
-  };
-
   void take_new_work();
   void drop_cancelled_and_expired();
+  void hear_listeners();
   void admit();
   void plan();
   void step();
@@ -66,12 +55,15 @@ class EngineLoop {
   void deliver();
   void free_finished();
 
+  AdmissionState admission_state() const;
   void admit_one(UtterancePtr utterance);
+  void note_yielding();
   void record(Row& row, const engine::StepOutcome& outcome);
   void fail_rows(std::span<const std::uint32_t> rows, std::string_view what);
   void end(Row& row, engine::StopReason stop, Error error);
   void remove_gone();
   void rows_changed();
+  void publish_outlook();
   TimePoint next_wake() const;
 
   engine::StepEngine& engine_;
@@ -80,26 +72,36 @@ class EngineLoop {
   observability::Metrics& metrics_;
   Mailbox& mailbox_;
   Progress& progress_;
-  const ChunkRamp ramp_;
-  const StepLimits step_limits_;
+  CostModel costs_;
+  Pacing pacing_;
+  StepLimits step_limits_;
   const std::uint64_t error_ids_;  // random; keeps error ids of two runs apart
   std::uint64_t errors_ = 0;
 
   std::vector<UtterancePtr> arrivals_;
-  std::deque<UtterancePtr> queue_;  // first come, first served
-  std::vector<Row> rows_;           // in order of admission
-  RetryAdvice retry_advice_;
+  WaitingRoom waiting_;
+  std::uint32_t whole_passed_over_ = 0;
+  std::vector<Row> rows_;  // in order of admission
+  Residence residence_;
+  std::uint64_t engine_steps_ = 0;
   std::atomic<std::uint32_t> active_{0};
+  std::atomic<std::uint32_t> realtime_streams_{0};
 
   // Of one turn.
   bool worked_ = false;
   TimePoint now_{};
+  TimePoint work_began_{};
   TimePoint admission_at_ = TimePoint::max();
+  bool needed_now_ = false;      // some row is
+  bool anyone_listens_ = false;
+  Duration least_spare_ = Duration::max();  // of the listeners who hear something
   std::vector<StepRow> step_rows_;
   StepPlan step_plan_;
   std::vector<engine::StepOutcome> outcomes_;
   std::vector<DecodeRow> decode_rows_;
-  std::vector<std::uint32_t> decoding_;  // rows of decode_work_
+  std::vector<DecodeChoice> decoding_;    // what decode_work_ holds, in its order
+  std::vector<std::uint32_t> failed_;
+  std::uint32_t decoded_steps_ = 0, decoder_work_ = 0, early_work_ = 0;
   std::vector<engine::DecodeWork> decode_work_;
   std::size_t pcm_stride_;
   std::unique_ptr<float[]> pcm_;  // max_batch pieces of pcm_stride_

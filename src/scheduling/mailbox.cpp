@@ -6,8 +6,17 @@
 
 namespace tts::scheduling {
 
-Mailbox::Mailbox(std::uint32_t max_queue, const Clock& clock, observability::Metrics& metrics)
-    : max_queue_(max_queue), clock_(clock), metrics_(metrics) {}
+namespace {
+
+std::string in_words(Duration wait) {
+  const auto tenths = std::chrono::ceil<std::chrono::milliseconds>(wait).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
+Mailbox::Mailbox(std::uint32_t max_queue, std::chrono::milliseconds max_wait, const Clock& clock, observability::Metrics& metrics)
+    : max_queue_(max_queue), max_wait_(max_wait), clock_(clock), metrics_(metrics) {}
 
 Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) {
   if (!sink) return Error{ErrorCode::kInvalidArgument, "an utterance needs a sink", "sink", {}};
@@ -17,22 +26,31 @@ Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std:
   utterance->submitted_at = clock_.now();
 
   const std::lock_guard lock(mutex_);
-  if (stopping()) return Error{ErrorCode::kUnavailable, "this engine is stopping; try another replica", {}, {}};
-  if (queued_ >= max_queue_) {
-    const std::chrono::milliseconds wait(retry_after_ms_.load(std::memory_order_relaxed));
-    return Error{
-        ErrorCode::kQueueFull,
-        "the server is busy: " + std::to_string(queued_) + " utterances are waiting; try again in " + std::to_string(wait.count()) + " ms",
-        {},
-        wait};
-  }
+  if (auto refused = refusal(utterance->request)) return *std::move(refused);
   utterance->id = ++last_id_;
   arrivals_.push_back(utterance);
   live_.emplace(utterance->id, utterance);
   ++queued_;
+  if (utterance->is_newcomer()) ++newcomers_;
   metrics_.add_queue_length(1);
   wake();
   return utterance->id;
+}
+
+// Whoever has been let in is not sent away for a long wait: only for a full queue, and then to try again.
+std::optional<Error> Mailbox::refusal(const engine::UtteranceRequest& request) const {
+  if (stopping()) return Error{ErrorCode::kUnavailable, "this engine is stopping; try another replica", {}, {}};
+  const auto busy = [&](std::chrono::milliseconds advice, const std::string& why) {
+    return Error{ErrorCode::kQueueFull, "the server is busy: " + why + "; try again in " + in_words(advice), {}, advice};
+  };
+  if (queued_ >= max_queue_) {
+    return busy(advice_when_full(outlook_, newcomers_), std::to_string(queued_) + " utterances are waiting");
+  }
+  const Duration wait = tts::scheduling::expected_wait(outlook_, newcomers_);
+  if (is_newcomer(request) && max_wait_.count() > 0 && wait > max_wait_) {
+    return busy(advice_when_long(wait, max_wait_), "the wait would be about " + in_words(wait));
+  }
+  return std::nullopt;
 }
 
 void Mailbox::cancel(engine::UtteranceId id) noexcept {
@@ -67,6 +85,16 @@ std::uint32_t Mailbox::queued() const {
   return queued_;
 }
 
+Duration Mailbox::expected_wait() const {
+  const std::lock_guard lock(mutex_);
+  return tts::scheduling::expected_wait(outlook_, newcomers_);
+}
+
+void Mailbox::set_outlook(const Outlook& outlook) {
+  const std::lock_guard lock(mutex_);
+  outlook_ = outlook;
+}
+
 TimePoint Mailbox::cut_at() const noexcept { return TimePoint(Duration(cut_at_.load(std::memory_order_acquire))); }
 
 void Mailbox::take(std::vector<UtterancePtr>& arrivals) {
@@ -77,19 +105,16 @@ void Mailbox::take(std::vector<UtterancePtr>& arrivals) {
   arrivals_.clear();
 }
 
-void Mailbox::leave_queue(std::uint32_t count) {
+void Mailbox::leave_queue(const Utterance& utterance) {
   const std::lock_guard lock(mutex_);
-  queued_ -= count;
-  metrics_.add_queue_length(-static_cast<std::int64_t>(count));
+  --queued_;
+  if (utterance.is_newcomer()) --newcomers_;
+  metrics_.add_queue_length(-1);
 }
 
 void Mailbox::forget(engine::UtteranceId id) {
   const std::lock_guard lock(mutex_);
   live_.erase(id);
-}
-
-void Mailbox::advise_retry_after(std::chrono::milliseconds wait) noexcept {
-  retry_after_ms_.store(wait.count(), std::memory_order_relaxed);
 }
 
 void Mailbox::sleep_until(TimePoint wake_at) {

@@ -31,7 +31,7 @@ class Scheduler::Impl {
       : options_(std::move(options)),
         clock_(clock),
         engine_(checked(std::move(step_engine), options_)),
-        mailbox_(options_.max_queue, clock, metrics),
+        mailbox_(options_.max_queue, options_.max_wait, clock, metrics),
         progress_({.max_failures_in_a_row = options_.max_failures_in_a_row,
                    .failure_cooldown = options_.failure_cooldown,
                    .hang_limit = options_.hang_limit},
@@ -50,7 +50,12 @@ class Scheduler::Impl {
   void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept { mailbox_.set_runs_dry_at(id, when); }
 
   engine::EngineLoad load() const {
-    return {.queued = mailbox_.queued(), .active = loop_.active(), .max_active = options_.max_batch, .max_queued = options_.max_queue};
+    return {.queued = mailbox_.queued(),
+            .active = loop_.active(),
+            .max_active = options_.max_batch,
+            .max_queued = options_.max_queue,
+            .realtime_streams = loop_.realtime_streams(),
+            .expected_wait = std::chrono::ceil<std::chrono::milliseconds>(mailbox_.expected_wait())};
   }
 
   engine::EngineHealth health() const {

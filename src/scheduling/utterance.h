@@ -9,6 +9,9 @@
 
 namespace tts::scheduling {
 
+// Its listener has heard nothing yet; whoever has goes on being served.
+inline bool is_newcomer(const engine::UtteranceRequest& request) noexcept { return request.runs_dry_at == TimePoint{}; }
+
 // The flags may be set from any thread; everything else belongs to the engine's thread once the mailbox handed it over.
 struct Utterance {
   engine::UtteranceId id = 0;
@@ -17,6 +20,8 @@ struct Utterance {
   TimePoint submitted_at{};
   std::atomic<bool> cancelled{false};
   std::atomic<bool> paused{false};
+
+  bool is_newcomer() const noexcept { return scheduling::is_newcomer(request); }
 
   // When the listener runs dry, as its sender says. Any thread reports, the engine's thread takes each report once.
   void report(TimePoint runs_dry_at) noexcept { reported_.store(runs_dry_at.time_since_epoch().count(), std::memory_order_relaxed); }

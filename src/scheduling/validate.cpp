@@ -15,6 +15,11 @@ std::vector<std::string> problems(const SchedulerOptions& options, const engine:
   require(options.max_batch <= info.max_rows_per_step, "max_batch " + std::to_string(options.max_batch) + " exceeds the engine's " +
                                                            std::to_string(info.max_rows_per_step) + " rows per step");
   require(options.max_queue > 0, "max_queue must be at least 1");
+  require(options.max_wait.count() >= 0, "max_wait must not be negative");
+  require(options.max_load_percent > 0 && options.max_load_percent <= 100, "max_load_percent must be from 1 to 100");
+  require(options.max_lead.count() > 0, "max_lead must be positive");
+  require(options.lookahead > 0, "lookahead must be at least 1");
+  require(options.exact_within.count() >= 0, "exact_within must not be negative");
   require(options.batch_window.count() >= 0, "batch_window must not be negative");
   require(options.prefill_chunk > 0, "prefill_chunk must be at least 1");
   require(options.chunk_steps > 0, "chunk_steps must be at least 1");

@@ -79,6 +79,8 @@ class FakeVoice {
 struct FakeEngineControl {
   std::function<void(std::uint64_t call)> before_step;    // calls count from 1
   std::function<void(std::uint64_t call)> before_decode;  // likewise
+  std::function<void(std::span<const engine::StepWork> work)> step_work;      // what the call is about, after before_step
+  std::function<void(std::span<const engine::DecodeWork> work)> decode_work;  // likewise
   std::atomic<std::uint64_t> step_calls{0};
   std::atomic<std::uint64_t> decode_calls{0};
   std::atomic<std::uint64_t> rows_stepped{0};
@@ -166,6 +168,7 @@ class FakeEngine final : public engine::StepEngine {
     }
     require(rows <= options_.info.max_rows_per_step, "step: too many rows");
     run_hook(control_->before_step, ++control_->step_calls, work);
+    if (control_->step_work) control_->step_work(work);
     control_->rows_stepped += rows;
     for (std::size_t i = 0; i < work.size(); ++i) outcomes[i] = advance(at(work[i].slot), work[i].prefill_tokens);
   }
@@ -187,6 +190,7 @@ class FakeEngine final : public engine::StepEngine {
       for (std::size_t j = 0; j < i; ++j) require(!(work[j].slot == work[i].slot), "decode: a slot twice");
     }
     run_hook(control_->before_decode, ++control_->decode_calls, std::span<const engine::DecodeWork>(work));
+    if (control_->decode_work) control_->decode_work(work);
     for (auto& item : work) emit(at(item.slot), item);
   }
 
@@ -266,7 +270,8 @@ class FakeEngine final : public engine::StepEngine {
     slot.pending -= item.steps;
     slot.decoded += item.steps;
     slot.flushed = item.last;
-    const auto held_back = item.last ? 0U : std::min(slot.decoded, options_.info.lookahead_steps);
+    const auto lookahead = std::min(item.lookahead, options_.info.lookahead_steps);
+    const auto held_back = item.last ? 0U : std::min(slot.decoded, lookahead);
     const auto until = FakeVoice::total_samples(slot.decoded - held_back, options_.info.samples_per_step);
     item.samples = 0;
     for (; slot.emitted < until; ++slot.emitted) item.pcm[item.samples++] = slot.voice->sample(slot.emitted);

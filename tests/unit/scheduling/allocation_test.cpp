@@ -39,7 +39,7 @@ TEST(Allocations, NoneInASteadyTurn) {
   test::FakeEngine engine;
   const test::ManualClock clock;
   observability::Metrics metrics;
-  Mailbox mailbox(options.max_queue, clock, metrics);
+  Mailbox mailbox(options.max_queue, options.max_wait, clock, metrics);
   Progress progress({}, clock.now());
   EngineLoop loop(engine, options, clock, metrics, mailbox, progress);
   const auto sink = std::make_shared<CountingSink>();

@@ -65,7 +65,7 @@ class Bench {
   test::FakeEngine engine_;
 
  public:
-  Mailbox mailbox{options_.max_queue, clock, metrics};
+  Mailbox mailbox{options_.max_queue, options_.max_wait, clock, metrics};
   Progress progress{{}, clock.now()};
   EngineLoop loop{engine_, options_, clock, metrics, mailbox, progress};
 };

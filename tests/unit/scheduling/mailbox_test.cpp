@@ -20,7 +20,7 @@ class MailboxTest : public ::testing::Test {
 
   test::ManualClock clock_;
   observability::Metrics metrics_;
-  Mailbox mailbox_{3, clock_, metrics_};
+  Mailbox mailbox_{3, std::chrono::milliseconds(10000), clock_, metrics_};
 };
 
 TEST_F(MailboxTest, HandsOverInOrderAndOnce) {
@@ -37,22 +37,45 @@ TEST_F(MailboxTest, HandsOverInOrderAndOnce) {
 
 TEST_F(MailboxTest, RefusesBeyondTheBoundWithAdvice) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(post().ok());
-  mailbox_.advise_retry_after(std::chrono::milliseconds(1234));
+  EXPECT_EQ(post().error().retry_after, kUnknownAdvice);
+  mailbox_.set_outlook({.free_places = 0, .interval = std::chrono::milliseconds(1234)});
   const auto refused = post();
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
   EXPECT_EQ(refused.error().retry_after, std::chrono::milliseconds(1234));
-  taken();
+  EXPECT_EQ(refused.error().message, "the server is busy: 3 utterances are waiting; try again in 1.2 s");
+  const auto arrivals = taken();
   EXPECT_FALSE(post().ok()) << "taken but without a slot still waits";
-  mailbox_.leave_queue(1);
+  mailbox_.leave_queue(*arrivals[0]);
   EXPECT_TRUE(post().ok());
+}
+
+TEST_F(MailboxTest, RefusesNewcomersWhoWouldWaitTooLong) {
+  mailbox_.set_outlook({.free_places = 1, .interval = std::chrono::seconds(6)});
+  EXPECT_TRUE(post().ok());
+  EXPECT_EQ(mailbox_.expected_wait(), std::chrono::seconds(6));
+  EXPECT_TRUE(post().ok());
+  const auto refused = post();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
+  EXPECT_EQ(refused.error().retry_after, std::chrono::seconds(2));
+  EXPECT_EQ(refused.error().message, "the server is busy: the wait would be about 12.0 s; try again in 2.0 s");
+  engine::UtteranceRequest later;
+  later.runs_dry_at = clock_.now();
+  EXPECT_TRUE(mailbox_.post(later, std::make_shared<test::RecordingSink>()).ok()) << "its listener has been let in";
+}
+
+TEST_F(MailboxTest, WithoutALimitAnyWaitIsAccepted) {
+  Mailbox patient{3, std::chrono::milliseconds(0), clock_, metrics_};
+  patient.set_outlook({.free_places = 0, .interval = std::chrono::hours(1)});
+  EXPECT_TRUE(patient.post({}, std::make_shared<test::RecordingSink>()).ok());
 }
 
 TEST_F(MailboxTest, ExportsTheQueueLength) {
   ASSERT_TRUE(post().ok());
   ASSERT_TRUE(post().ok());
   EXPECT_TRUE(exports("tts_queue_length 2"));
-  mailbox_.leave_queue(2);
+  for (const auto& utterance : taken()) mailbox_.leave_queue(*utterance);
   EXPECT_TRUE(exports("tts_queue_length 0"));
   EXPECT_EQ(mailbox_.queued(), 0U);
 }

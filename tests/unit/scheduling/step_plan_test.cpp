@@ -20,10 +20,27 @@ std::vector<std::uint32_t> tokens(const StepPlan& plan) {
   return result;
 }
 
-StepPlan planned(const std::vector<StepRow>& rows, const StepLimits& limits = kLimits) {
+const CostModel kNothingMeasured(std::chrono::milliseconds(21), 24);
+
+// A step takes `base` and 1 ms a row.
+CostModel measured(int base) {
+  CostModel costs(std::chrono::milliseconds(21), 24);
+  for (int i = 0; i < 100; ++i) {
+    for (const std::uint32_t rows : {1U, 2U, 4U, 8U}) costs.step_took(rows, 0, std::chrono::milliseconds(base + static_cast<int>(rows)));
+    costs.decode_took(1000, 1000, 0, std::chrono::milliseconds(1), {});
+  }
+  return costs;
+}
+
+StepPlan planned(const std::vector<StepRow>& rows, const StepLimits& limits = kLimits, const CostModel& costs = kNothingMeasured) {
   StepPlan plan;
-  plan_step(rows, limits, plan);
+  plan_step(rows, limits, costs, plan);
   return plan;
+}
+
+StepRow with(StepRow row, Urgency urgency) {
+  row.urgency = urgency;
+  return row;
 }
 
 TEST(StepPlan, NoRowsNoWork) { EXPECT_TRUE(planned({}).work.empty()); }
@@ -69,11 +86,65 @@ TEST(StepPlan, TheLastBitOfAPromptIsNotPadded) { EXPECT_THAT(tokens(planned({row
 
 TEST(StepPlan, ReuseStartsEmpty) {
   StepPlan plan;
-  plan_step(std::vector{row(0, 0), row(1, 5)}, kLimits, plan);
-  plan_step(std::vector{row(7, 0)}, kLimits, plan);
+  plan_step(std::vector{row(0, 0), row(1, 5)}, kLimits, kNothingMeasured, plan);
+  plan_step(std::vector{row(7, 0)}, kLimits, kNothingMeasured, plan);
   EXPECT_THAT(plan.rows, ElementsAre(0));
   EXPECT_EQ(plan.decode_rows, 1U);
   EXPECT_EQ(plan.prefill_tokens, 0U);
+}
+
+TEST(StepPlan, TheBudgetBoundsAllPromptsThatRideAlong) {
+  auto limits = kLimits;
+  limits.prefill_budget = 20;
+  EXPECT_THAT(tokens(planned({row(0, 0), row(1, 50), row(2, 50)}, limits)), ElementsAre(0, 16, 4));
+  EXPECT_THAT(tokens(planned({row(1, 50)}, limits)), ElementsAre(40)) << "nobody is held up";
+}
+
+TEST(StepPlan, RowsWithPlentySitOutWhileAnotherIsNeededNow) {
+  const std::vector rows{with(row(0, 0), Urgency::kPlenty), with(row(1, 0), Urgency::kSoon), with(row(2, 0), Urgency::kNow),
+                         with(row(3, 9), Urgency::kFarAhead)};
+  const auto plan = planned(rows, kLimits, measured(0));
+  EXPECT_THAT(plan.rows, ElementsAre(1, 2));
+  EXPECT_THAT(plan.yielding, ElementsAre(0, 3));
+}
+
+TEST(StepPlan, NobodyYieldsToARowThatCannotRun) {
+  auto paused = with(row(1, 0), Urgency::kNow);
+  paused.runnable = false;
+  const auto full = with(row(2, 0, kLimits.max_pending), Urgency::kNow);
+  EXPECT_THAT(planned({with(row(0, 0), Urgency::kPlenty), paused, full}, kLimits, measured(0)).rows, ElementsAre(0));
+}
+
+TEST(StepPlan, RowsFarAheadSitOutWhileAnyOtherRuns) {
+  EXPECT_THAT(planned({with(row(0, 0), Urgency::kFarAhead), with(row(1, 0), Urgency::kPlenty)}, kLimits, measured(0)).rows, ElementsAre(1));
+  EXPECT_THAT(planned({with(row(0, 0), Urgency::kFarAhead), with(row(1, 0), Urgency::kFarAhead)}, kLimits, measured(0)).rows,
+              ElementsAre(0, 1))
+      << "alone they run on: a download";
+}
+
+TEST(StepPlan, NobodyYieldsWhereItBuysNoTime) {
+  const std::vector rows{with(row(0, 0), Urgency::kPlenty), with(row(1, 0), Urgency::kNow)};
+  EXPECT_THAT(planned(rows, kLimits, measured(100)).rows, ElementsAre(0, 1)) << "100 ms or 102 ms";
+  EXPECT_THAT(planned(rows, kLimits, kNothingMeasured).rows, ElementsAre(0, 1));
+}
+
+TEST(StepPlan, AFileHasARightToItsShare) {
+  auto file = with(row(0, 0), Urgency::kPlenty);
+  file.whole = true;
+  file.sat_out = kWholeShare - 2;
+  const auto newcomer = with(row(1, 0), Urgency::kNow);
+  EXPECT_THAT(planned({file, newcomer}, kLimits, measured(0)).rows, ElementsAre(1));
+  file.sat_out = kWholeShare - 1;
+  EXPECT_THAT(planned({file, newcomer}, kLimits, measured(0)).rows, ElementsAre(0, 1));
+}
+
+TEST(PrefillBudget, ShrinksWithWhatListenersCanSpare) {
+  EXPECT_EQ(prefill_budget(std::chrono::seconds(1), kNothingMeasured), ~std::uint32_t{0}) << "nothing is known";
+  auto costs = measured(10);
+  for (int i = 0; i < 100; ++i) costs.step_took(4, 20, std::chrono::milliseconds(14 + 20));  // 1 ms a position
+  EXPECT_NEAR(prefill_budget(std::chrono::milliseconds(400), costs), 100, 5);
+  EXPECT_EQ(prefill_budget(std::chrono::milliseconds(-400), costs), 8U) << "a join gets on whatever happens";
+  EXPECT_GT(prefill_budget(Duration::max(), costs), 1'000'000U) << "nobody listens";
 }
 
 // Whatever the rows, the plan keeps the engine's rules and wastes nothing.
@@ -83,12 +154,17 @@ TEST(StepPlan, KeepsTheLimitsForManyRandomBatches) {
     seed = seed * 1664525U + 1013904223U;
     return (seed >> 8U) % below;
   };
+  const auto cheap = measured(0);
   for (int round = 0; round < 2000; ++round) {
     std::vector<StepRow> rows;
     const auto count = next(12);
-    for (std::uint32_t i = 0; i < count; ++i) rows.push_back(row(i, next(2) * next(60), next(25), next(5) != 0));
-    const StepLimits limits{.max_rows = 12 + next(30), .max_pending = 24, .prefill_chunk = 1 + next(20)};
-    const auto plan = planned(rows, limits);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      rows.push_back(with(row(i, next(2) * next(60), next(25), next(5) != 0), static_cast<Urgency>(next(4))));
+      rows.back().whole = next(6) == 0;
+      rows.back().sat_out = next(kWholeShare);
+    }
+    const StepLimits limits{.max_rows = 12 + next(30), .max_pending = 24, .prefill_chunk = 1 + next(20), .prefill_budget = 8 + next(40)};
+    const auto plan = planned(rows, limits, next(2) == 0 ? kNothingMeasured : cheap);
     ASSERT_EQ(plan.work.size(), plan.rows.size());
     std::uint32_t used = 0;
     std::vector<bool> seen(rows.size());
@@ -103,10 +179,19 @@ TEST(StepPlan, KeepsTheLimitsForManyRandomBatches) {
       used += std::max(1U, plan.work[i].prefill_tokens);
     }
     EXPECT_LE(used, limits.max_rows);
+    bool anyone = false;
+    for (const auto index : plan.yielding) {
+      EXPECT_FALSE(seen[index]);
+      EXPECT_GE(rows[index].urgency, Urgency::kPlenty);
+      EXPECT_FALSE(rows[index].whole && rows[index].sat_out + 1 >= kWholeShare);
+      seen[index] = true;
+    }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const bool generates = rows[i].runnable && rows[i].prefill_left == 0 && rows[i].pending < limits.max_pending;
+      anyone |= rows[i].runnable && (rows[i].prefill_left > 0 || generates);
       EXPECT_TRUE(seen[i] || !generates);
     }
+    EXPECT_EQ(!plan.work.empty(), anyone) << "an engine never stands still while a row can run";
   }
 }
 

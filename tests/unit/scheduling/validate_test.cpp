@@ -18,6 +18,11 @@ TEST(SchedulerOptions, EveryProblemIsListed) {
   SchedulerOptions options;
   options.max_batch = 0;
   options.max_queue = 0;
+  options.max_wait = std::chrono::milliseconds(-1);
+  options.max_load_percent = 0;
+  options.max_lead = std::chrono::milliseconds(0);
+  options.lookahead = 0;
+  options.exact_within = std::chrono::milliseconds(-1);
   options.batch_window = std::chrono::milliseconds(-1);
   options.prefill_chunk = 0;
   options.chunk_ramp = {4, 0};
@@ -28,7 +33,7 @@ TEST(SchedulerOptions, EveryProblemIsListed) {
   options.hang_limit = std::chrono::milliseconds(0);
   auto info = test::FakeEngineOptions{}.info;
   info.max_pending_steps = 0;
-  EXPECT_EQ(problems(options, info).size(), 11U);
+  EXPECT_EQ(problems(options, info).size(), 16U);
 }
 
 TEST(SchedulerOptions, TheBatchMustFitTheEngine) {

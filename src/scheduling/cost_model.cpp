@@ -1,0 +1,70 @@
+#include "cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tts::scheduling {
+namespace {
+
+constexpr double kMemory = 0.998;  // of a ratio, per observation
+constexpr double kEarlyMemory = 3;  // seconds
+constexpr std::uint32_t kEnoughSteps = 8;
+constexpr std::uint32_t kEnoughDecodes = 2;
+constexpr std::uint32_t kUsualGroup = 8;  // streams that a decode takes together when many run
+
+double seconds(Duration time) noexcept { return std::chrono::duration<double>(time).count(); }
+Duration duration(double seconds) noexcept { return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)); }
+
+}  // namespace
+
+void CostModel::Ratio::add(double above, double below) noexcept {
+  over = over * kMemory + above;
+  under = under * kMemory + below;
+}
+
+CostModel::CostModel(Duration audio_per_step, std::uint32_t chunk_steps) noexcept
+    : audio_per_step_(seconds(audio_per_step)), chunk_steps_(chunk_steps) {}
+
+void CostModel::step_took(std::uint32_t decode_rows, std::uint32_t prefill_tokens, Duration time) noexcept {
+  prompts_.add(prefill_tokens, decode_rows);
+  if (prefill_tokens == 0) return steps_.observe(decode_rows, seconds(time));
+  const double without = steps_.at(decode_rows);
+  if (without > 0) prefill_.add(std::max(0.0, seconds(time) - without), prefill_tokens);
+}
+
+void CostModel::decode_took(std::uint32_t work, std::uint32_t steps, std::uint32_t early, Duration time, TimePoint now) noexcept {
+  decodes_.observe(work, seconds(time));
+  decode_surplus_.add(work - early, steps);
+  if (early == 0) return;
+  early_seconds_ = early_share(now) * kEarlyMemory + seconds(time) * early / work;
+  early_at_ = now;
+}
+
+double CostModel::early_share(TimePoint now) const noexcept {
+  return early_seconds_ / kEarlyMemory * std::exp(-seconds(now - early_at_) / kEarlyMemory);
+}
+
+bool CostModel::known() const noexcept { return steps_.observations() >= kEnoughSteps && decodes_.observations() >= kEnoughDecodes; }
+
+Duration CostModel::step(std::uint32_t decode_rows) const noexcept { return duration(steps_.at(decode_rows)); }
+Duration CostModel::prefill(std::uint32_t tokens) const noexcept { return duration(tokens * prefill_.value()); }
+Duration CostModel::decode(std::uint32_t work) const noexcept { return duration(work == 0 ? 0 : decodes_.at(work)); }
+
+double CostModel::decode_seconds_per_step(std::uint32_t rows) const noexcept {
+  const double work = static_cast<double>(chunk_steps_) * std::clamp(rows / 2, 1U, kUsualGroup);
+  return decodes_.at(work) / work * std::max(1.0, decode_surplus_.value());
+}
+
+Duration CostModel::round(std::uint32_t rows) const noexcept {
+  return duration(steps_.at(rows) + rows * (decode_seconds_per_step(rows) + prompts_.value() * prefill_.value()));
+}
+
+std::uint32_t CostModel::realtime_streams(double load, std::uint32_t most) const noexcept {
+  if (!known()) return 0;
+  for (std::uint32_t streams = most; streams > 1; --streams) {
+    if (seconds(round(streams)) <= load * audio_per_step_) return streams;
+  }
+  return 1;
+}
+
+}  // namespace tts::scheduling

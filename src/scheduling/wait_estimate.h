@@ -1,0 +1,42 @@
+#pragma once
+// How long a newcomer waits for a slot, and what a refused client is advised.
+
+#include <chrono>
+#include <cstdint>
+
+#include "tts/base/clock.h"
+
+namespace tts::scheduling {
+
+// What the engine's thread last knew; plain data for whoever answers newcomers.
+struct Outlook {
+  std::int64_t free_places = 0;  // newcomers who would get a slot at once; negative = so many have to leave first
+  Duration interval{0};          // between two places becoming free; zero = not known
+};
+
+inline constexpr std::chrono::milliseconds kUnknownAdvice{1000};
+inline constexpr std::chrono::milliseconds kLeastAdvice{250};
+inline constexpr std::chrono::milliseconds kMostAdvice{30000};
+
+// Of the next newcomer when `waiting` wait already; zero when there is a place or nothing is known.
+Duration expected_wait(const Outlook& outlook, std::uint32_t waiting) noexcept;
+
+// For a newcomer refused because the queue is full: the time in which a quarter of it gets slots, soon enough to keep it filled, late
+// enough not to be refused again. Because the wait exceeds max_wait: until it no longer would.
+std::chrono::milliseconds advice_when_full(const Outlook& outlook, std::uint32_t waiting) noexcept;
+std::chrono::milliseconds advice_when_long(Duration wait, std::chrono::milliseconds max_wait) noexcept;
+
+// How many steps of the engine an utterance usually keeps its slot for: those it takes part in and those it sits out. Not thread-safe.
+class Residence {
+ public:
+  void left_after(std::uint64_t steps) noexcept;
+
+  // Time between two departures when `rows` utterances share steps of that duration.
+  Duration interval(Duration round, std::uint32_t rows) const noexcept;
+
+ private:
+  double steps_ = 200;  // about 4 s of sound, until something was seen
+  std::uint32_t seen_ = 0;
+};
+
+}  // namespace tts::scheduling

@@ -1,0 +1,88 @@
+#include "cost_curve.h"
+
+#include <gtest/gtest.h>
+
+namespace tts::scheduling {
+namespace {
+
+void observe(CostCurve& curve, std::uint32_t size, double seconds, int times = 50) {
+  for (int i = 0; i < times; ++i) curve.observe(size, seconds);
+}
+
+TEST(CostCurve, NothingIsKnownAtFirst) {
+  const CostCurve curve;
+  EXPECT_EQ(curve.at(1), 0.0);
+  EXPECT_EQ(curve.at(100), 0.0);
+  EXPECT_EQ(curve.observations(), 0U);
+}
+
+TEST(CostCurve, WhatWasSeenIsGivenBack) {
+  CostCurve curve;
+  observe(curve, 1, 0.006);
+  observe(curve, 16, 0.012);
+  EXPECT_NEAR(curve.at(1), 0.006, 1e-9) << "a first sight of another size is no change of this one";
+  EXPECT_NEAR(curve.at(16), 0.012, 1e-9);
+  EXPECT_EQ(curve.observations(), 100U);
+}
+
+TEST(CostCurve, BetweenTwoSizesItIsStraight) {
+  CostCurve curve;
+  observe(curve, 1, 0.010);
+  observe(curve, 9, 0.018);
+  EXPECT_NEAR(curve.at(5), (curve.at(1) + curve.at(9)) / 2, 1e-9);
+}
+
+TEST(CostCurve, BelowTheSmallestItIsNotCheaper) {
+  CostCurve curve;
+  observe(curve, 8, 0.010);
+  EXPECT_DOUBLE_EQ(curve.at(2), curve.at(8));
+  EXPECT_DOUBLE_EQ(curve.at(0), curve.at(8));
+}
+
+TEST(CostCurve, BeyondTheLargestItGoesOnAlongTheLine) {
+  CostCurve curve;
+  for (const std::uint32_t size : {1U, 2U, 4U}) observe(curve, size, 0.006 + 0.0003 * size, 400);
+  EXPECT_NEAR(curve.at(16), 0.006 + 0.0003 * 16, 0.001);
+}
+
+TEST(CostCurve, WithOneSizeSeenAQuarterIsTakenToGrow) {
+  CostCurve curve;
+  observe(curve, 1, 0.008);
+  EXPECT_NEAR(curve.at(5), 0.016, 1e-9);
+}
+
+TEST(CostCurve, AStaircaseStaysOne) {
+  CostCurve curve;
+  for (const std::uint32_t size : {1U, 2U, 4U, 8U, 16U}) observe(curve, size, 0.008);
+  observe(curve, 32, 0.016);
+  EXPECT_NEAR(curve.at(12), 0.008, 0.0005);
+  EXPECT_NEAR(curve.at(32), 0.016, 1e-9);
+}
+
+TEST(CostCurve, ASlowerMachineShowsAtEverySizeInTime) {
+  CostCurve curve;
+  observe(curve, 1, 0.005);
+  observe(curve, 16, 0.010);
+  observe(curve, 1, 0.010, 1000);
+  EXPECT_NEAR(curve.at(1), 0.010, 0.0001);
+  EXPECT_GT(curve.at(16), 0.013) << "though 16 rows were not seen since";
+}
+
+TEST(CostCurve, APauseOfTheMachineIsNotTakenForItsSpeed) {
+  CostCurve curve;
+  observe(curve, 4, 0.010);
+  curve.observe(4, 10.0);
+  EXPECT_LT(curve.at(4), 0.012);
+}
+
+TEST(CostCurve, TheLargestSizesShareAPlace) {
+  CostCurve curve;
+  observe(curve, 4'000'000'000U, 1.0);
+  EXPECT_NEAR(curve.at(4'000'000'000.0), 1.0, 1e-9);
+  curve.observe(0, 1.0);
+  curve.observe(1, -1.0);
+  EXPECT_EQ(curve.observations(), 50U) << "no size, no time: nothing seen";
+}
+
+}  // namespace
+}  // namespace tts::scheduling
