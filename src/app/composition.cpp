@@ -32,6 +32,10 @@ Speech::Speech(LoadedParts parts, const config::Config& config)
   metrics_.set_limit("max_text_chars", config.synthesis.max_text_chars);
   scheduler_ = std::make_unique<scheduling::Scheduler>(std::move(parts.engine), config.engine, clock_, metrics_);
   pool_ = std::make_unique<dispatch::EnginePool>(std::vector<engine::UtteranceEngine*>{scheduler_.get()});
+  metrics_.before_render([this] {
+    const auto load = pool_->load();
+    metrics_.set_capacity(load.realtime_streams, load.expected_wait);
+  });
   service_ = std::make_unique<synthesis::Service>(synthesis::ServiceParts{.engine = *pool_,
                                                                           .front_end = *front_end_,
                                                                           .voices = voices_,

@@ -1,9 +1,11 @@
 #include "settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace tts::config {
 namespace {
@@ -125,6 +127,20 @@ void server_settings(Table& table) {
   table.integer("admin", "max_connections", 1, 100'000, "open admin connections; beyond: 503", TTS_AT(server.admin.max_connections));
 }
 
+void latency_setting(Table& table) {
+  using scheduling::LatencyMode;
+  static constexpr std::array<std::pair<std::string_view, LatencyMode>, 3> kModes{
+      {{"auto", LatencyMode::kAuto}, {"low", LatencyMode::kLow}, {"exact", LatencyMode::kExact}}};
+  auto& latency = table.choice("engine", "latency", {"auto", "low", "exact"},
+                               "first sound early (low), samples equal to offline ones (exact), or what the machine is fast enough for");
+  latency.get = [](const Config& config) -> json {
+    return std::find_if(kModes.begin(), kModes.end(), [&](const auto& mode) { return mode.second == config.engine.latency; })->first;
+  };
+  latency.set = [](Config& config, const json& value) {
+    config.engine.latency = std::find_if(kModes.begin(), kModes.end(), [&](const auto& mode) { return mode.first == value; })->second;
+  };
+}
+
 void engine_settings(Table& table) {
   table.other(SettingKind::kText, "model", "dir", "model folder, or its name under models/", TTS_AT(model_dir));
   table.integer("model", "compute_threads", 0, 256, "threads of the model; 0 = one per core, at most 8", TTS_AT(model.compute_threads));
@@ -133,12 +149,23 @@ void engine_settings(Table& table) {
 
   table.integer("engine", "max_batch", 1, 256, "utterances generating at once", TTS_AT(engine.max_batch));
   table.integer("engine", "max_queue", 1, 100'000, "utterances waiting; beyond: 429", TTS_AT(engine.max_queue));
+  table.integer("engine", "max_wait_ms", 0, kHourMs, "expected wait of a new request; beyond: 429; 0 = no limit", TTS_AT(engine.max_wait));
+  table.integer("engine", "max_load_percent", 1, 100, "of the machine's time that streams may need to stay at real time; beyond, new ones wait",
+                TTS_AT(engine.max_load_percent));
+  table.integer("engine", "max_lead_ms", 1, kHourMs, "audio ahead of a listener; beyond, the stream yields to all others",
+                TTS_AT(engine.max_lead));
+  latency_setting(table);
+  table.integer("engine", "exact_within_ms", 0, kHourMs, "latency auto: exact when the first sound then comes within",
+                TTS_AT(engine.exact_within));
+  table.integer("engine", "lookahead", 1, 1'024, "steps that the first samples of low latency look ahead", TTS_AT(engine.lookahead));
   table.integer("engine", "batch_window_ms", 0, 1'000, "an idle engine waits this long for company; 0 = not at all",
                 TTS_AT(engine.batch_window));
   table.integer("engine", "prefill_chunk", 1, 4'096, "prompt positions per step and joining utterance", TTS_AT(engine.prefill_chunk));
   table.integers(SettingKind::kIntegerList, "engine", "chunk_ramp", 1, 1'024,
-                 "steps of an utterance's first decoder chunks; empty = by the model", TTS_AT(engine.chunk_ramp));
-  table.integer("engine", "chunk_steps", 1, 1'024, "steps of every later decoder chunk", TTS_AT(engine.chunk_steps));
+                 "steps of sound in a stream's first pieces; empty = 4, 8, 12, 16 in low latency, else 8, 8, 12, 16",
+                 TTS_AT(engine.chunk_ramp));
+  table.integer("engine", "chunk_steps", 1, 1'024, "steps of sound in later pieces, more or fewer as the listener has much or little left",
+                TTS_AT(engine.chunk_steps));
   table.integer("engine", "hang_limit_ms", 100, kHourMs, "work without progress for longer: not ready", TTS_AT(engine.hang_limit));
 }
 

@@ -6,12 +6,19 @@
 namespace tts::dispatch {
 namespace {
 
+// Utterances that it serves well at once.
+std::uint32_t capacity(const engine::EngineLoad& load) noexcept {
+  return load.realtime_streams == 0 ? load.max_active : std::min(load.realtime_streams, load.max_active);
+}
+
 // Ratios compared by cross-multiplication: exact, and an engine without slots is the fullest of all.
 bool less_loaded(const engine::EngineLoad& a, const engine::EngineLoad& b) noexcept {
-  if (a.max_active == 0 || b.max_active == 0) return a.max_active > b.max_active;
+  const std::uint64_t capacity_a = capacity(a), capacity_b = capacity(b);
+  if (capacity_a == 0 || capacity_b == 0) return capacity_a > capacity_b;
+  if (a.expected_wait != b.expected_wait) return a.expected_wait < b.expected_wait;
   const auto work_a = std::uint64_t{a.queued} + a.active;
   const auto work_b = std::uint64_t{b.queued} + b.active;
-  return work_a * b.max_active < work_b * a.max_active;
+  return work_a * capacity_b < work_b * capacity_a;
 }
 
 }  // namespace

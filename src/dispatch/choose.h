@@ -15,7 +15,8 @@ struct Candidate {
   bool ready = false;
 };
 
-// Indices of ready candidates, least (queued + active) / max_active first, ties in the given order. `avoid` comes last, and only when
+// Indices of ready candidates, shortest expected wait first, then least (queued + active) over the streams it serves well, ties in the
+// given order. `avoid` comes last, and only when
 // it is the only one left: an utterance that failed there should get another engine if there is one.
 std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid = std::nullopt);
 

@@ -8,9 +8,9 @@
 
 namespace tts::dispatch {
 
-// Engines are not owned and must outlive the pool; none is called after the pool's end. Least (queued + active) / max_active
-// wins, ties go to the first. An utterance that fails with kEngineFailure before its first sample is submitted once more, to another
-// engine if there is one.
+// Engines are not owned and must outlive the pool; none is called after the pool's end. The shortest expected wait wins, then the least
+// (queued + active) over what an engine serves at real time, then the first. An utterance that fails with kEngineFailure before its
+// first sample is submitted once more, to another engine if there is one.
 class EnginePool final : public engine::UtteranceEngine {
  public:
   explicit EnginePool(std::vector<engine::UtteranceEngine*> engines);
@@ -20,7 +20,7 @@ class EnginePool final : public engine::UtteranceEngine {
   void cancel(engine::UtteranceId id) noexcept override;
   void set_paused(engine::UtteranceId id, bool paused) noexcept override;
   void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept override;
-  engine::EngineLoad load() const override;    // sums
+  engine::EngineLoad load() const override;      // sums; the shortest wait; real-time streams are unknown until all engines know theirs
   engine::EngineHealth health() const override;  // ready when any engine is
 
  private:

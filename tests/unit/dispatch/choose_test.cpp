@@ -21,6 +21,24 @@ TEST(OrderOfTrial, LoadIsRelativeToSlots) {
   EXPECT_THAT(order_of_trial(std::vector{engine(0, 2, 4), engine(0, 7, 16)}), ElementsAre(1, 0));
 }
 
+TEST(OrderOfTrial, LoadIsRelativeToWhatAnEngineKeepsAtRealTime) {
+  auto slow = engine(0, 2, 16);
+  slow.load.realtime_streams = 4;
+  auto fast = engine(0, 6, 16);
+  fast.load.realtime_streams = 15;
+  EXPECT_THAT(order_of_trial(std::vector{slow, fast}), ElementsAre(1, 0));
+  slow.load.active = 1;
+  EXPECT_THAT(order_of_trial(std::vector{slow, fast}), ElementsAre(0, 1));
+}
+
+TEST(OrderOfTrial, TheShorterWaitComesFirst) {
+  auto near = engine(9, 8, 8);
+  near.load.expected_wait = std::chrono::milliseconds(300);
+  auto far = engine(1, 8, 8);
+  far.load.expected_wait = std::chrono::milliseconds(700);
+  EXPECT_THAT(order_of_trial(std::vector{far, near, engine(0, 7, 8)}), ElementsAre(2, 1, 0));
+}
+
 TEST(OrderOfTrial, UnreadyEnginesAreSkipped) {
   EXPECT_THAT(order_of_trial(std::vector{engine(0, 0, 8, false), engine(90, 8, 8)}), ElementsAre(1));
   EXPECT_THAT(order_of_trial(std::vector{engine(0, 0, 8, false)}), IsEmpty());

@@ -209,6 +209,15 @@ TEST_F(EnginePoolTest, LoadIsTheSum) {
   EXPECT_EQ(load.max_queued, 44U);
 }
 
+TEST_F(EnginePoolTest, CapacityIsTheSumAndTheWaitTheShortest) {
+  a_.set_load({.realtime_streams = 5, .expected_wait = std::chrono::milliseconds(300)});
+  b_.set_load({.realtime_streams = 7, .expected_wait = std::chrono::milliseconds(100)});
+  EXPECT_EQ(pool_.load().realtime_streams, 12U);
+  EXPECT_EQ(pool_.load().expected_wait, std::chrono::milliseconds(100));
+  b_.set_load({.realtime_streams = 0});
+  EXPECT_EQ(pool_.load().realtime_streams, 0U) << "not known yet";
+}
+
 TEST_F(EnginePoolTest, FinalCallsAfterThePoolsEndAreSafe) {
   auto pool = std::make_unique<EnginePool>(std::vector<engine::UtteranceEngine*>{&a_});
   ASSERT_TRUE(pool->submit({}, sink_).ok());
