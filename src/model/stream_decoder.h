@@ -39,7 +39,7 @@ struct DecodePush {
   std::uint32_t lookahead = engine::kExactLookahead;  // steps that follow a written sample; lookahead_steps() or more = exact
   const float* hidden = nullptr;             // steps * 2 * decoder.idim (hidden_size) values, the hidden state that predicted each step
   const engine::CodeFrame* codes = nullptr;  // `steps` frames
-  std::span<float> pcm;                      // out; at least max_samples(steps) long
+  std::span<float> pcm{};                    // out; at least max_samples(steps) long
   std::size_t samples = 0;                   // out; samples written to the front of `pcm`
 };
 
