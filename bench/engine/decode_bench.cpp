@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,21 +33,35 @@ using Json = nlohmann::json;
 
 struct Times {
   double best_ms = 0, median_ms = 0;
+  double cpu_ms = 0;  // median of this thread's processor time: what the work costs where the machine does other things too
 };
+
+double thread_cpu_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+double median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 // Repeats `fn` for about `seconds`, at least five times.
 template <class Fn>
 Times measure(double seconds, Fn&& fn) {
   using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
+  std::vector<double> times, cpu;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (times.size() < 5 || Clock::now() < end) {
     const auto begin = Clock::now();
+    const double cpu_begin = thread_cpu_ms();
     fn();
+    cpu.push_back(thread_cpu_ms() - cpu_begin);
     times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
   }
-  std::sort(times.begin(), times.end());
-  return {times.front(), times[times.size() / 2]};
+  const double middle = median(times);
+  return {times.front(), middle, median(cpu)};
 }
 
 std::vector<float> random_values(std::size_t n) {
@@ -123,7 +138,7 @@ class Bench {
                   layer->forward_add(pool_, {x, rows}, {sums.data(), shape.outputs});
                 }
               }
-            }).median_ms;
+            }).cpu_ms;
     }
     return ms;
   }
@@ -165,7 +180,7 @@ class Bench {
                  }
                });
              }
-           }).median_ms;
+           }).cpu_ms;
   }
 
   double inverse_stft(std::uint32_t rows) {
@@ -180,7 +195,7 @@ class Bench {
              std::copy(head.begin(), head.end(), matrix.append({.rows = {.rows = rows}}));
              inverse.to_time(pool_, matrix);
              inverse.overlap_add(matrix.row(0), rows, false, {}, tail, pcm.data());
-           }).median_ms;
+           }).cpu_ms;
   }
 
   const engine::Manifest& manifest_;
@@ -232,10 +247,11 @@ int main(int argc, char** argv) {
                       {"lookahead", setting.lookahead == engine::kExactLookahead ? Json("exact") : Json(setting.lookahead)},
                       {"push_ms", times.median_ms},
                       {"ms_per_step", times.median_ms / steps},
-                      {"best_ms_per_step", times.best_ms / steps}};
+                      {"best_ms_per_step", times.best_ms / steps},
+                      {"cpu_ms_per_step", times.cpu_ms / steps}};
           run["pushes"].push_back(row);
-          std::printf("  %3u streams x %2u steps, %-12s %8.3f ms a push, %.4f ms a step (best %.4f)\n", setting.streams, setting.chunk, mode,
-                      times.median_ms, times.median_ms / steps, times.best_ms / steps);
+          std::printf("  %3u streams x %2u steps, %-12s %8.3f ms a push, %.4f ms a step (best %.4f, processor %.4f)\n", setting.streams,
+                      setting.chunk, mode, times.median_ms, times.median_ms / steps, times.best_ms / steps, times.cpu_ms / steps);
           std::fflush(stdout);
         };
         for (const std::uint32_t count : streams) {
