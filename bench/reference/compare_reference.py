@@ -62,11 +62,14 @@ class Ours(ServerProcess):
         self.name = name
 
     def run(self, bodies: list[dict]) -> dict:
-        steps, decode = self.metric("tts_step_seconds_sum"), self.metric("tts_decode_seconds_sum")
+        before = self.engine_times()
         total, answers = speak_at_once("127.0.0.1", self.port, bodies)
-        steps, decode = self.metric("tts_step_seconds_sum") - steps, self.metric("tts_decode_seconds_sum") - decode
-        return {"total": total, "first": statistics.median(answer["first_byte"] for answer in answers),
-                "decode_share": decode / (steps + decode) if steps + decode else 0}
+        steps, stepping, decoding = (after - b for after, b in zip(self.engine_times(), before))
+        return {"total": total, "first": statistics.median(answer["first_byte"] for answer in answers), "step": stepping / steps,
+                "decode_share": decoding / (stepping + decoding)}
+
+    def engine_times(self) -> list[float]:
+        return [self.metric(name) for name in ("tts_step_seconds_count", "tts_step_seconds_sum", "tts_decode_seconds_sum")]
 
 
 def spread(values: list[float]) -> dict:
@@ -132,7 +135,8 @@ class Comparison:
     def ours(self, server: Ours, streams: int, round_index: int):
         answer = server.run([self.forced(self.arguments.steps, 100 * round_index + i) for i in range(streams)])
         self.note(f"{server.name}, {streams} streams", streams * self.audio / answer["total"], "audio s per s")
-        self.figures.setdefault(f"{server.name}, {streams} streams, decode share", []).append(answer["decode_share"])
+        for detail in ("decode_share", "step"):
+            self.figures.setdefault(f"{server.name}, {streams} streams, {detail}", []).append(answer[detail])
         self.memory[f"{server.name}_{streams}"] = server.resident_bytes() >> 20
 
     def ours_first_audio(self, server: Ours):
@@ -176,12 +180,13 @@ def report_of(comparison: Comparison, roof: Roof | None, arguments) -> dict:
             rate = figures[f"{name}, {streams} streams"]
             static = figures[f"reference, static batch of {streams}"] if streams > 1 else serial
             row = {"audio_s_per_s": spread(rate), "times_one_at_a_time": ratios(rate, serial), "times_static_batch": ratios(rate, static),
-                   "decode_share": spread(figures[f"{name}, {streams} streams, decode share"])}
+                   "decode_share": spread(figures[f"{name}, {streams} streams, decode_share"]), "step_s": spread(figures[f"{name}, {streams} streams, step"])}
             if roof:
                 best = roof.audio_rate(name, streams, context)
                 row["roof_audio_s_per_s"] = round(best, 2)
                 row["roof_limited_by"] = roof.limit(name, streams, context)
                 row["roof_over_ours"] = round(best / statistics.median(rate), 2)
+                row["roof_step_s"] = round(roof.step_seconds(name, streams, context), 6)
             rows[str(streams)] = row
         first = {latency: {"s": spread(figures[f"{name}, first audio, {latency}"]),
                            "times_sooner": ratios(figures["reference, first audio"], figures[f"{name}, first audio, {latency}"])} for latency in LATENCIES}
