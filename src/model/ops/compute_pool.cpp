@@ -1,5 +1,6 @@
 #include "ops/compute_pool.h"
 
+#include <algorithm>
 #include <chrono>
 
 #if defined(__x86_64__)
@@ -31,57 +32,75 @@ void spin_while_equal(const std::atomic<std::uint32_t>& value, std::uint32_t old
   } while (std::chrono::steady_clock::now() < end);
 }
 
+constexpr std::uint64_t range(std::uint64_t first, std::uint64_t end) noexcept { return first << 32 | end; }
+constexpr std::uint64_t first_of(std::uint64_t range) noexcept { return range >> 32; }
+constexpr std::uint64_t end_of(std::uint64_t range) noexcept { return range & 0xFFFFFFFFU; }
+
 }  // namespace
 
-ComputePool::ComputePool(std::uint32_t workers) {
-  const std::uint32_t own = workers > 1 ? workers - 1 : 0;
-  threads_.reserve(own);
-  for (std::uint32_t i = 0; i < own; ++i) threads_.emplace_back([this, i] { worker_loop(i + 1); });
+ComputePool::ComputePool(std::uint32_t workers) : workers_(std::max(workers, 1U)), shares_(std::make_unique<Share[]>(workers_)) {
+  threads_.reserve(workers_ - 1);
+  for (std::uint32_t worker = 1; worker < workers_; ++worker) threads_.emplace_back([this, worker] { worker_loop(worker); });
 }
 
 ComputePool::~ComputePool() {
   stop_.store(true);
-  wake_.fetch_add(1);
-  wake_.notify_all();
+  for (std::uint32_t worker = 1; worker < workers_; ++worker) {
+    shares_[worker].loops.fetch_add(1);
+    shares_[worker].loops.notify_all();
+  }
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ComputePool::run_shared(std::uint32_t blocks, void* context, Task task) {
-  task_ = task;
-  context_ = context;
-  blocks_ = blocks;
-  done_.store(0, std::memory_order_relaxed);
-  const std::uint64_t run = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-  ticket_.store((run << 32) | blocks, std::memory_order_release);
-  wake_.fetch_add(1);
-  wake_.notify_all();
-  take_blocks(0);
-  for (std::uint32_t done = done_.load(std::memory_order_acquire); done != blocks; done = done_.load(std::memory_order_acquire)) {
-    spin_while_equal(done_, done);
-    done_.wait(done, std::memory_order_acquire);
+  const std::uint64_t count = workers_;
+  left_.store(blocks, std::memory_order_relaxed);
+  // Its own share last: the others should not wait for it.
+  for (std::uint64_t w = count; w-- > 0;) {
+    Share& share = shares_[w];
+    share.task = task;
+    share.context = context;
+    share.blocks.store(range(blocks * w / count, blocks * (w + 1) / count), std::memory_order_release);
+    if (w != 0) {
+      share.loops.fetch_add(1);
+      share.loops.notify_one();
+    }
+  }
+  work(0);
+  for (std::uint32_t left = left_.load(std::memory_order_acquire); left != 0; left = left_.load(std::memory_order_acquire)) {
+    spin_while_equal(left_, left);
+    left_.wait(left, std::memory_order_acquire);
   }
 }
 
-void ComputePool::take_blocks(std::uint32_t worker) {
-  std::uint32_t finished = 0, blocks = 0;
-  std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  while (static_cast<std::uint32_t>(ticket) != 0) {
-    if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-    blocks = blocks_;
-    task_(context_, blocks - static_cast<std::uint32_t>(ticket), worker);
-    ++finished;
-    ticket = ticket_.load(std::memory_order_acquire);
+// Takes blocks until the share is empty, its own worker from the front, others from the end. Returns how many.
+std::uint32_t ComputePool::take_blocks(Share& share, std::uint32_t worker, bool own) {
+  std::uint32_t taken = 0;
+  std::uint64_t blocks = share.blocks.load(std::memory_order_acquire);
+  while (first_of(blocks) < end_of(blocks)) {
+    const std::uint64_t rest = own ? range(first_of(blocks) + 1, end_of(blocks)) : range(first_of(blocks), end_of(blocks) - 1);
+    if (!share.blocks.compare_exchange_weak(blocks, rest, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    share.task(share.context, static_cast<std::uint32_t>(own ? first_of(blocks) : end_of(rest)), worker);
+    ++taken;
+    blocks = share.blocks.load(std::memory_order_acquire);
   }
-  if (finished != 0 && done_.fetch_add(finished) + finished == blocks) done_.notify_one();
+  return taken;
+}
+
+void ComputePool::work(std::uint32_t worker) {
+  std::uint32_t taken = take_blocks(shares_[worker], worker, true);
+  for (std::uint32_t i = 1; i < workers_; ++i) taken += take_blocks(shares_[(worker + i) % workers_], worker, false);
+  if (taken != 0 && left_.fetch_sub(taken) == taken) left_.notify_one();
 }
 
 void ComputePool::worker_loop(std::uint32_t worker) {
+  Share& share = shares_[worker];
   while (!stop_.load()) {
-    const std::uint32_t seen = wake_.load(std::memory_order_acquire);
-    take_blocks(worker);
+    const std::uint32_t seen = share.loops.load(std::memory_order_acquire);
+    work(worker);
     if (stop_.load()) return;
-    spin_while_equal(wake_, seen);
-    wake_.wait(seen, std::memory_order_acquire);
+    spin_while_equal(share.loops, seen);
+    share.loops.wait(seen, std::memory_order_acquire);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "ops/aligned_buffer.h"
 #include "ops/linear.h"
 #include "ops/linear_finish.h"
+#include "ops/weight_memory.h"
 
 namespace tts::model::ops {
 
@@ -19,7 +20,7 @@ class Float32Linear final : public Linear {
   WeightFormat format() const noexcept override { return WeightFormat::kFloat32; }
   std::size_t inputs() const noexcept override { return inputs_; }
   std::size_t outputs() const noexcept override { return outputs_; }
-  std::size_t weight_bytes() const noexcept override { return weight_.size() * sizeof(float); }
+  std::size_t weight_bytes() const noexcept override { return weight_.size(); }
   void forward(ComputePool& pool, const InputRows& x, const MutableRows& y, Activation activation) const override;
   void forward(ComputePool& pool, const InputRows& x, LinearInput& y, Activation activation) const override;
   void forward_add(ComputePool& pool, const InputRows& x, const MutableRows& y) const override;
@@ -32,8 +33,8 @@ class Float32Linear final : public Linear {
   std::size_t outputs_ = 0, inputs_ = 0;
   std::size_t panels_ = 0;  // gate and up counted apart
   bool gated_ = false;
-  AlignedBuffer weight_;  // padded with zero columns to whole panels
-  AlignedBuffer bias_;    // the same
+  WeightMemory weight_;  // floats, padded with zero columns to whole panels
+  AlignedBuffer bias_;   // the same
 };
 
 }  // namespace tts::model::ops

@@ -127,7 +127,7 @@ TiledLinear::TiledLinear(WeightFormat format, const float* weight, std::size_t o
       inputs_(inputs),
       groups_(divide_up(outputs, kGroup)),
       depth_(divide_up(inputs * code_bytes(format), kBlockBytes)),
-      weight_(groups_ * depth_ * 2 * kTileBytes / sizeof(float), PageAdvice::kHuge),
+      weight_(groups_ * depth_ * 2 * kTileBytes),
       bias_(groups_ * kGroup),
       scales_(format == WeightFormat::kInt8 ? groups_ * kGroup : 0) {
   pack(weight, 0, 1);
@@ -141,7 +141,7 @@ TiledLinear::TiledLinear(WeightFormat format, const float* gate, const float* up
       inputs_(inputs),
       groups_(divide_up(outputs, kPanel)),
       depth_(divide_up(inputs * code_bytes(format), kBlockBytes)),
-      weight_(groups_ * depth_ * 2 * kTileBytes / sizeof(float), PageAdvice::kHuge),
+      weight_(groups_ * depth_ * 2 * kTileBytes),
       bias_(groups_ * kGroup),
       scales_(format == WeightFormat::kInt8 ? groups_ * kGroup : 0) {
   pack(gate, 0, 2);
@@ -155,7 +155,7 @@ void TiledLinear::pack(const float* weight, std::size_t first_panel, std::size_t
   std::vector<std::uint8_t> codes(divide_up(row_bytes, kLineBytes) * kLineBytes);  // of one column
   std::vector<std::int8_t> signed_codes(inputs_);
   std::vector<std::uint16_t> bfloats(inputs_);
-  auto* const tiles = reinterpret_cast<std::byte*>(weight_.data());
+  std::byte* const tiles = weight_.data();
   for (std::size_t n = 0; n < outputs_; ++n) {
     const std::size_t panel = first_panel + n / kPanel * panel_step, column = n % kPanel;
     if (format_ == WeightFormat::kInt8) {
@@ -208,7 +208,7 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
           std::memset(to + (row_bytes - body_bytes), 0, kBlockBytes - (row_bytes - body_bytes));
         }
       }
-      kernel.multiply({.weight = reinterpret_cast<const std::byte*>(weight_.data()) + first_group * depth_ * 2 * kTileBytes,
+      kernel.multiply({.weight = weight_.data() + first_group * depth_ * 2 * kTileBytes,
                        .groups = groups,
                        .depth = depth_,
                        .x = rows_x,

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "ops/aligned_buffer.h"
 #include "ops/linear.h"
 #include "ops/tile_kernels.h"
+#include "ops/weight_memory.h"
 
 namespace tts::model::ops {
 
@@ -19,7 +19,7 @@ class TiledLinear final : public Linear {
   WeightFormat format() const noexcept override { return format_; }
   std::size_t inputs() const noexcept override { return inputs_; }
   std::size_t outputs() const noexcept override { return outputs_; }
-  std::size_t weight_bytes() const noexcept override { return weight_.size() * sizeof(float); }
+  std::size_t weight_bytes() const noexcept override { return weight_.size(); }
   void forward(ComputePool& pool, const InputRows& x, const MutableRows& y, Activation activation) const override;
   void forward(ComputePool& pool, const InputRows& x, LinearInput& y, Activation activation) const override;
   void forward_add(ComputePool& pool, const InputRows& x, const MutableRows& y) const override;
@@ -35,9 +35,9 @@ class TiledLinear final : public Linear {
   bool gated_;
   std::size_t outputs_, inputs_;
   std::size_t groups_, depth_;  // of weight_; depth: blocks of a row
-  AlignedBuffer weight_;        // bytes, seen through floats
-  std::vector<float> bias_;     // [group][kGroup]
-  std::vector<float> scales_;   // int8: of each column, [group][kGroup]
+  WeightMemory weight_;
+  std::vector<float> bias_;    // [group][kGroup]
+  std::vector<float> scales_;  // int8: of each column, [group][kGroup]
 };
 
 }  // namespace tts::model::ops
