@@ -6,7 +6,8 @@
 Makes what it needs first, where that is missing (prepare.py: 2.6 GB and a few minutes, once). Then, in every round and in alternating order:
 
   reference   one request at a time (how it is usually served), a static batch of each size, and its stream mode
-  server      for each number format: one stream, then so many at once, and the first audio in exact and in low-latency mode
+  server      for each number format: one stream, then so many at once, and the same texts as whole replies, which is how the reference makes them;
+              the first audio of one stream in exact and in low-latency mode
 
 The context is about 400 positions on average (prompt and half the steps), the end token is suppressed on both sides. Ratios are taken within a
 round, between neighbours in time; printed are the medians over the rounds with the least and the most. The roof beside each figure is what
@@ -32,7 +33,8 @@ SENTENCE = "今天天气真不错我们一起去公园散步吧然后再去那�
 PROMPT_CHARACTERS = 195  # and the control tokens make about 200 positions
 STEPS_PER_SECOND = 24000 / 512
 FORMATS = {"float32": ("float32", "float32", "float32"), "bfloat16": ("bfloat16", "bfloat16", "bfloat16"), "int8": ("int8", "int8", "bfloat16")}
-LATENCIES = {"exact": {"latency": "exact"}, "low": {"latency": "low"}}
+LATENCIES = ["exact", "low"]
+DELIVERIES = {"streams": "/synthesize_stream", "whole": "/synthesize"}
 
 
 class Reference:
@@ -54,16 +56,19 @@ class Reference:
 
 
 class Ours(ServerProcess):
-    """The server with one number format; `name` is its column in the tables."""
+    """The server with one number format and one way to deliver the first audio."""
 
-    def __init__(self, name: str, model: Path, threads: int, slots: int):
+    def __init__(self, name: str, latency: str, model: Path, threads: int, slots: int):
         weights, kv, sound = FORMATS[name]
-        super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--weights", weights, "--kv", kv, "--sound", sound, model=model)
-        self.name = name
+        super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--weights", weights, "--kv", kv, "--sound", sound,
+                         "--latency", latency, model=model)
+        self.name, self.latency = name, latency
 
-    def run(self, bodies: list[dict]) -> dict:
+    def run(self, bodies: list[dict], path: str = DELIVERIES["streams"]) -> dict:
         before = self.engine_times()
-        total, answers = speak_at_once("127.0.0.1", self.port, bodies)
+        total, answers = speak_at_once("127.0.0.1", self.port, path, bodies)
+        if (made := {answer["bytes"] for answer in answers}) != {2 * (2 * bodies[0]["max_steps"] - 1) * 256}:
+            raise SystemExit(f"the server sent {made} bytes, not what {bodies[0]['max_steps']} steps are")
         steps, stepping, decoding = (after - b for after, b in zip(self.engine_times(), before))
         return {"total": total, "first": statistics.median(answer["first_byte"] for answer in answers), "step": stepping / steps,
                 "decode_share": decoding / (stepping + decoding)}
@@ -133,25 +138,28 @@ class Comparison:
         self.note("reference, first audio", self.reference.run("stream", 1, self.arguments.stream_steps)["first_s"], "s")
 
     def ours(self, server: Ours, streams: int, round_index: int):
-        answer = server.run([self.forced(self.arguments.steps, 100 * round_index + i) for i in range(streams)])
-        self.note(f"{server.name}, {streams} streams", streams * self.audio / answer["total"], "audio s per s")
-        for detail in ("decode_share", "step"):
-            self.figures.setdefault(f"{server.name}, {streams} streams, {detail}", []).append(answer[detail])
+        bodies = [self.forced(self.arguments.steps, 100 * round_index + i) for i in range(streams)]
+        for delivery, path in DELIVERIES.items():
+            answer = server.run(bodies, path)
+            self.note(f"{server.name}, {streams} {delivery}", streams * self.audio / answer["total"], "audio s per s")
+            for detail in ("decode_share", "step"):
+                self.figures.setdefault(f"{server.name}, {streams} {delivery}, {detail}", []).append(answer[detail])
         self.memory[f"{server.name}_{streams}"] = server.resident_bytes() >> 20
 
     def ours_first_audio(self, server: Ours):
-        for latency, fields in LATENCIES.items():
-            times = [server.run([self.forced(self.arguments.stream_steps, i, **fields)])["first"] for i in range(self.arguments.first_audio_repeats)]
-            self.note(f"{server.name}, first audio, {latency}", statistics.median(times), "s")
+        times = [server.run([self.forced(self.arguments.stream_steps, i)])["first"] for i in range(self.arguments.first_audio_repeats)]
+        self.note(f"{server.name}, first audio, {server.latency}", statistics.median(times), "s")
 
     def one_round(self, index: int):
         blocks = [lambda: (self.reference_alone(), self.reference_stream())]
-        blocks += [lambda s=server: (self.ours(s, 1, index), self.ours_first_audio(s)) for server in self.servers]
+        exact = [server for server in self.servers if server.latency == "exact"]
+        blocks += [lambda s=server: self.ours(s, 1, index) for server in exact]
+        blocks += [lambda s=server: self.ours_first_audio(s) for server in self.servers]
         for streams in self.arguments.streams:
             if streams == 1:
                 continue
             blocks.append(lambda n=streams: self.reference_batch(n))
-            blocks += [lambda s=server, n=streams: self.ours(s, n, index) for server in self.servers]
+            blocks += [lambda s=server, n=streams: self.ours(s, n, index) for server in exact]
         if index % 2:  # the other way round, so that neither side always has the warmer machine
             blocks.reverse()
         for block in blocks:
@@ -177,16 +185,16 @@ def report_of(comparison: Comparison, roof: Roof | None, arguments) -> dict:
     for name in arguments.formats:
         rows = {}
         for streams in arguments.streams:
-            rate = figures[f"{name}, {streams} streams"]
             static = figures[f"reference, static batch of {streams}"] if streams > 1 else serial
-            row = {"audio_s_per_s": spread(rate), "times_one_at_a_time": ratios(rate, serial), "times_static_batch": ratios(rate, static),
-                   "decode_share": spread(figures[f"{name}, {streams} streams, decode_share"]), "step_s": spread(figures[f"{name}, {streams} streams, step"])}
+            row = {}
+            for delivery in DELIVERIES:
+                key = f"{name}, {streams} {delivery}"
+                rate = figures[key]
+                row[delivery] = {"audio_s_per_s": spread(rate), "times_one_at_a_time": ratios(rate, serial), "times_static_batch": ratios(rate, static),
+                                 "decode_share": spread(figures[f"{key}, decode_share"]), "step_s": spread(figures[f"{key}, step"])}
             if roof:
-                best = roof.audio_rate(name, streams, context)
-                row["roof_audio_s_per_s"] = round(best, 2)
-                row["roof_limited_by"] = roof.limit(name, streams, context)
-                row["roof_over_ours"] = round(best / statistics.median(rate), 2)
-                row["roof_step_s"] = round(roof.step_seconds(name, streams, context), 6)
+                row["roof"] = {"audio_s_per_s": round(roof.audio_rate(name, streams, context), 2), "limited_by": roof.limit(name, streams, context),
+                               "step_s": round(roof.step_seconds(name, streams, context), 6)}
             rows[str(streams)] = row
         first = {latency: {"s": spread(figures[f"{name}, first audio, {latency}"]),
                            "times_sooner": ratios(figures["reference, first audio"], figures[f"{name}, first audio, {latency}"])} for latency in LATENCIES}
@@ -200,17 +208,18 @@ def print_report(report: dict):
           f"mean context {report['mean_context']}")
     if report["roof"]:
         print(f"roof: {json.dumps(report['roof'])}")
-    print(f"\n{'audio s per s':34} {'ours':>7} {'reference':>10} {'times one at a time':>26} {'times its static batch':>26} {'roof':>8} {'roof/ours':>9} {'decode':>7}")
+    def times(ratio):
+        return f"{ratio['median']:.2f} [{ratio['min']:.2f}, {ratio['max']:.2f}]"
+
+    print(f"\n{'audio s per s':28} {'ours':>7} {'reference':>10} {'times one at a time':>24} {'times its static batch':>24} {'roof':>8} {'step, ms':>9} {'roof':>7} {'decode':>7}")
     for name, ours in report["ours"].items():
         for streams, row in ours["streams"].items():
             theirs = reference["one_at_a_time"] if streams == "1" else reference["static_batch"][streams]
-
-            def times(ratio):
-                return f"{ratio['median']:.2f} [{ratio['min']:.2f}, {ratio['max']:.2f}]"
-
-            roof = f"{row['roof_audio_s_per_s']:>8.2f} {row['roof_over_ours']:>9.2f}" if "roof_audio_s_per_s" in row else f"{'':>8} {'':>9}"
-            print(f"{name + ', ' + streams + ' streams':34} {row['audio_s_per_s']['median']:>7.2f} {theirs['median']:>10.2f} "
-                  f"{times(row['times_one_at_a_time']):>26} {times(row['times_static_batch']):>26} {roof} {row['decode_share']['median']:>7.0%}")
+            for delivery in DELIVERIES:
+                r, roof = row[delivery], row.get("roof")
+                print(f"{name + ', ' + streams + ' ' + delivery:28} {r['audio_s_per_s']['median']:>7.2f} {theirs['median']:>10.2f} "
+                      f"{times(r['times_one_at_a_time']):>24} {times(r['times_static_batch']):>24} {roof['audio_s_per_s'] if roof else 0:>8.2f} "
+                      f"{r['step_s']['median'] * 1e3:>9.2f} {roof['step_s'] * 1e3 if roof else 0:>7.2f} {r['decode_share']['median']:>7.0%}")
     print(f"\nfirst audio, s (reference {reference['first_audio_s']['median']:.2f})")
     for name, ours in report["ours"].items():
         for latency, row in ours["first_audio"].items():
@@ -229,7 +238,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=384, help="length of each speech; 47 are a second [%(default)s]")
     parser.add_argument("--stream-steps", type=int, default=96, help="the same where only the first audio is looked at [%(default)s]")
     parser.add_argument("--first-audio-repeats", type=int, default=5, help="[%(default)s]")
-    parser.add_argument("--rounds", type=int, default=3, help="[%(default)s]")
+    parser.add_argument("--rounds", type=int, default=2, help="every second one runs backwards [%(default)s]")
     parser.add_argument("--pause", type=float, default=0.5, help="s between two measurements [%(default)s]")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="[one per core]")
     parser.add_argument("--output", type=Path, help="write the figures as JSON")
@@ -246,10 +255,10 @@ def main():
     print(f"{machine()}; {arguments.threads} threads; {len(arguments.formats)} number formats, {arguments.rounds} rounds", flush=True)
     roof = Roof.probe(arguments.threads)
     reference = Reference(python, checkpoint, text, arguments.threads)
-    servers = [Ours(name, model, arguments.threads, max(arguments.streams)) for name in arguments.formats]
+    servers = [Ours(name, latency, model, arguments.threads, max(arguments.streams)) for name in arguments.formats for latency in LATENCIES]
     try:
         for server in servers:
-            Progress.say(f"starting the server with {server.name}")
+            Progress.say(f"starting the server with {server.name}, {server.latency}")
             server.__enter__()
         comparison = Comparison(arguments, reference, servers, text)
         comparison.warm_up()
