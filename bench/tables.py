@@ -146,6 +146,30 @@ def reference(results: Results) -> str:
     return text + "\n" + table(["resident memory after so many streams, MiB", *streams_of(report)], rows)
 
 
+def roof(results: Results) -> str:
+    probed = need(results.roof, "roof")
+    rows = [["memory, read", f"{probed['read_gb_per_s']:.1f} GB/s"]]
+    rows += [[f"arithmetic, {name}", f"{peak['giga_operations_per_s']:,.0f} GOP/s ({peak['instruction']})"] for name, peak in probed["peak"].items()]
+    return table([f"{probed['threads']} threads", "at most"], rows)
+
+
+def linears(results: Results) -> str:
+    rows = []
+    for line in need(results.linears, "engine")["lines"]:
+        times = f"{line['min_ms'] / line['roof_ms']:.2f}" if "roof_ms" in line else "–"
+        rows.append([line["model"], line["rows"], line["way"], f"{line['min_ms']:.2f}", f"{line['median_ms']:.2f}", times, "yes" if line["batch_invariant"] else "no"])
+    return table(["model", "rows", "way", "best, ms", "median, ms", "best over the roof", "batch-invariant"], rows)
+
+
+def decode(results: Results) -> str:
+    rows = []
+    for run in need(results.decode, "engine")["models"]:
+        pushes = [push for push in run["pushes"] if push["chunk"] == 12 and push["lookahead"] == "exact"]
+        rows.append([run["model"], run["format"], *(f"{push['ms_per_step']:.3f}" for push in pushes)])
+        streams = [push["streams"] for push in pushes]
+    return table(["model", "number format", *(f"{count} streams" for count in streams)], rows)
+
+
 def streams_of(report: dict) -> list[str]:
     return list(next(iter(report["ours"].values()))["streams"])
 
@@ -217,7 +241,7 @@ def goals(results: Results) -> str:
     return table(["goal", "wanted", "measured", "reached"], rows)
 
 
-TABLES = {function.__name__: function for function in (machine, goals, nano, full, capacity, growth, memory, reference)}
+TABLES = {function.__name__: function for function in (machine, roof, goals, linears, decode, nano, full, capacity, growth, memory, reference)}
 
 
 def rewritten(text: str, results: Results) -> str:

@@ -266,6 +266,7 @@ def main():
         for index in range(arguments.rounds):
             progress.begin_round()
             comparison.one_round(index)
+            roof = roof and roof.raised_to(Roof.probe(arguments.threads))
     finally:
         for server in servers:
             if server.process:

@@ -3,7 +3,7 @@ import json
 import subprocess
 from pathlib import Path
 
-PROBE = Path(__file__).resolve().parents[2] / "build/release/bin/bench_roof"
+PROBE = Path(__file__).resolve().parents[2] / "build/release/bin/roof_bench"
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 
 LAYERS, HIDDEN, INNER, HEADS = 20, 768, 3072, 4 * 626
@@ -22,6 +22,11 @@ class Roof:
             print(f"no roof: {PROBE} is missing; configure with -DTTS_BUILD_BENCH=ON and build it")
             return None
         return cls(json.loads(subprocess.run([str(PROBE), "--threads", str(threads)], capture_output=True, text=True, check=True).stdout))
+
+    def raised_to(self, other: "Roof") -> "Roof":
+        """The better of two probes: what disturbs one only ever lowers it."""
+        peak = {name: max(self.probed["peak"][name], other.probed["peak"][name], key=lambda rate: rate["giga_operations_per_s"]) for name in self.probed["peak"]}
+        return Roof({**self.probed, "read_gb_per_s": max(self.probed["read_gb_per_s"], other.probed["read_gb_per_s"]), "peak": peak})
 
     def as_json(self) -> dict:
         return self.probed
