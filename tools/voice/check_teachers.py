@@ -46,8 +46,8 @@ def main():
                 levels.append(loudness(wave))
                 seconds += len(wave) / SAMPLE_RATE
                 symbols += len(said)
-            row = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "voice": voice, "lang": lang, "sentences": len(levels), "pace": a.pace, "error": round(sums[0] / max(1, sums[1]), 4),
-                   "tones": round(sums[2] / max(1, sums[3]), 4), "lufs": round(float(np.mean(levels)), 1), "seconds_per_symbol": round(seconds / symbols, 4)}
+            row = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "voice": voice, "lang": lang, "sentences": len(levels), "pace": a.pace, "error": round(float(sums[0] / max(1, sums[1])), 4),
+                   "tones": round(float(sums[2] / max(1, sums[3])), 4), "lufs": round(float(np.mean(levels)), 1), "seconds_per_symbol": round(seconds / symbols, 4)}
             results.append(row)
             append_jsonl(work.made("teachers.jsonl"), row)
             print(row, flush=True)

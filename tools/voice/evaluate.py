@@ -112,14 +112,12 @@ def parse():
     p.add_argument("--tones", action="store_true", help="also compare pitch contours (the teacher reads everything too)")
     p.add_argument("--keep", action="store_true", help="keep the sound of seed 0 as samples/<name>/<id>.flac")
     p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--normal-priority", action="store_true")
     return p.parse_args()
 
 
 def main():
     a = parse()
-    if not a.normal_priority:
-        lowest_priority()
+    lowest_priority()
     torch.set_num_threads(a.threads)
     work = Workspace()
     speaker = next((s for s in SPEAKERS if s.id == a.speaker), None)

@@ -3,7 +3,7 @@
 
 A speaker's place in SPEAKERS is its row of the embedding table: append, never reorder. `teacher` names the Kokoro voice, `pace` its speed
 setting (zf_xiaobei reads slowly), `reads` which kinds of sentence it is given, `share` how often among the speakers that read that kind.
-`weighed` rates come from check_teachers.py (README).
+What a recogniser understands of the candidates is in the README (check_teachers.py).
 """
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Speaker:
 SPEAKERS = [
     Speaker("zf_xiaobei", "xiaobei", "Xiaobei", "female", ("zh", "en"), ("zh", "en", "mix"), pace=1.15, share=2.0),
     Speaker("af_heart", "heart", "Heart", "female", ("en",), ("en",)),
-    Speaker("zm_yunyang", "yunyang", "Yunyang", "male", ("zh", "en"), ("zh", "mix")),
+    Speaker("zm_yunjian", "yunjian", "Yunjian", "male", ("zh",), ("zh",), pace=1.1),
     Speaker("am_michael", "michael", "Michael", "male", ("en",), ("en",)),
 ]
 ROW = {s.teacher: i for i, s in enumerate(SPEAKERS)}

@@ -98,7 +98,10 @@ def is_held_out(row):
 
 
 def lowest_priority():
-    """Everything else on the machine goes first. Where the kernel groups processes by session, nice alone does nothing against other sessions."""
+    """Everything else on the machine goes first, unless TTS_VOICE_PRIORITY is "normal". Where the kernel groups processes by session, nice
+    alone does nothing against other sessions."""
+    if os.environ.get("TTS_VOICE_PRIORITY") == "normal":
+        return
     try:
         with open("/proc/self/autogroup", "w", encoding="ascii") as f:
             f.write("19")
