@@ -174,8 +174,8 @@ std::vector<Field> native_fields(const Catalog& catalog) {
   table.push_back({.name = "temperature",
                    .kind = FieldKind::kNumber,
                    .description = "Sampling temperature of the audio codes.",
-                   .min = 0.01,
-                   .max = 2.0,
+                   .min = engine::kMinTemperature,
+                   .max = engine::kMaxTemperature,
                    .apply = store<float>([](SpeechCall& call) -> auto& { return call.request.sampling.temperature; })});
   table.push_back({.name = "top_p",
                    .kind = FieldKind::kNumber,
@@ -192,8 +192,8 @@ std::vector<Field> native_fields(const Catalog& catalog) {
   table.push_back({.name = "repetition_penalty",
                    .kind = FieldKind::kNumber,
                    .description = "Above 1 makes recent codes less likely; 1 = off.",
-                   .min = 0.1,
-                   .max = 10.0,
+                   .min = engine::kMinRepetitionPenalty,
+                   .max = engine::kMaxRepetitionPenalty,
                    .apply = store<float>([](SpeechCall& call) -> auto& { return call.request.sampling.repetition_penalty; })});
   table.push_back({.name = "min_steps",
                    .kind = FieldKind::kInteger,

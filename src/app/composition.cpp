@@ -24,7 +24,7 @@ LoadedParts load_parts(const config::Config&, const std::filesystem::path&) {
 Speech::Speech(LoadedParts parts, const config::Config& config)
     : config_(config), manifest_(std::move(parts.manifest)), front_end_(std::move(parts.front_end)), voices_(std::move(parts.voices)) {
   const auto info = parts.engine->info();
-  metrics_.set_build_info(TTS_VERSION, info.model, info.device);
+  metrics_.set_build_info(TTS_VERSION, info.model, info.device, info.precision);
   metrics_.set_limit("max_batch", config.engine.max_batch);
   metrics_.set_limit("max_queue", config.engine.max_queue);
   metrics_.set_limit("max_requests", config.synthesis.max_requests);

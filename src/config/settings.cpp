@@ -98,6 +98,17 @@ class Table {
 
 #define TTS_AT(path) [](auto& config) -> auto& { return config.path; }
 
+// How numbers are held; `choices` in the order of NumberFormat, the first ones of it.
+template <class Member>
+void number_format(Table& table, std::string name, std::vector<std::string> choices, std::string help, Member member) {
+  auto& setting = table.choice("model", std::move(name), choices, std::move(help));
+  setting.get = [choices, member](const Config& config) -> json { return choices[static_cast<std::size_t>(member(config))]; };
+  setting.set = [choices, member](Config& config, const json& value) {
+    const auto chosen = std::find(choices.begin(), choices.end(), value.get<std::string>()) - choices.begin();
+    member(config) = static_cast<model::NumberFormat>(chosen);
+  };
+}
+
 void server_settings(Table& table) {
   table.other(SettingKind::kText, "server", "host", "address to listen on, or localhost; 0.0.0.0 lets other machines in", TTS_AT(server.http.host));
   table.integer("server", "port", 0, 65'535, "port for clients; 0 = any free one", TTS_AT(server.http.port));
@@ -144,6 +155,14 @@ void latency_setting(Table& table) {
 void engine_settings(Table& table) {
   table.other(SettingKind::kText, "model", "dir", "model folder, or its name under models/", TTS_AT(model_dir));
   table.integer("model", "compute_threads", 0, 256, "threads of the model; 0 = one per core, at most 8", TTS_AT(model.compute_threads));
+  number_format(table, "weights", {"auto", "float32", "bfloat16", "int8"}, "number format of the language model's weights",
+                TTS_AT(model.precision.weights));
+  number_format(table, "kv", {"auto", "float32", "bfloat16", "int8"}, "number format of cached keys and values",
+                TTS_AT(model.precision.kv));
+  number_format(table, "sound", {"auto", "float32", "bfloat16"}, "number format of the networks that make sound",
+                TTS_AT(model.precision.sound));
+  table.integer("model", "prefix_cache_mb", 0, 65'536, "keys and values of voices and styles kept for reuse, MiB; 0 = none",
+                TTS_AT(model.prefix_cache_mb));
   table.other(SettingKind::kBoolean, "model", "verify_hashes", "check the files against the manifest before use",
               TTS_AT(model.verify_hashes));
 

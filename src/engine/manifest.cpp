@@ -242,16 +242,16 @@ void read_sampling(const JsonFields& fields, SamplingParams& sampling) {
     bool valid = temperature->size() == kCodebooks;
     for (std::size_t q = 0; valid && q < kCodebooks; ++q) {
       const json& value = (*temperature)[q];
-      valid = value.is_number() && value.get<double>() >= 1e-3 && value.get<double>() <= 10;
+      valid = value.is_number() && value.get<double>() >= kMinTemperature && value.get<double>() <= kMaxTemperature;
       if (valid) sampling.temperature[q] = value.get<float>();
     }
-    if (!valid) fields.note("temperature", "a list must hold 4 numbers from 0.001 to 10");
+    if (!valid) fields.note("temperature", "a list must hold 4 numbers from 0.01 to 2");
   } else {
-    sampling.temperature.fill(static_cast<float>(fields.number("temperature", 1e-3, 10)));
+    sampling.temperature.fill(static_cast<float>(fields.number("temperature", kMinTemperature, kMaxTemperature)));
   }
   sampling.top_p = static_cast<float>(fields.number("top_p", 0, 1));
   sampling.top_k = fields.size("top_k", 0, kMaxVocabulary);
-  sampling.repetition_penalty = static_cast<float>(fields.number("repetition_penalty", 0.1, 10));
+  sampling.repetition_penalty = static_cast<float>(fields.number("repetition_penalty", kMinRepetitionPenalty, kMaxRepetitionPenalty));
   sampling.min_steps = fields.size("min_steps", 0, kMaxPositions);
   sampling.max_steps = fields.size("max_steps", 1, kMaxPositions);
   if (sampling.max_steps > 0 && sampling.min_steps > sampling.max_steps) fields.note("min_steps", "must not exceed max_steps");

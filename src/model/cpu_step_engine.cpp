@@ -17,7 +17,11 @@ CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngi
       options_(options),
       pool_(options.compute_threads),
       gpt_(weights_, pool_,
-           {.slots = options.max_slots, .positions = options.max_context, .rows = options.max_slots + options.max_prefill_rows}),
+           {.slots = options.max_slots,
+            .positions = options.max_context,
+            .rows = options.max_slots + options.max_prefill_rows,
+            .kv = options.kv}),
+      prefixes_(options.prefix_cache_bytes),
       stream_decoder_(sound_, pool_, {.slots = options.max_slots, .max_steps = options.max_decode_steps}),
       info_{.model = options.model,
             .device = "cpu",
@@ -28,7 +32,7 @@ CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngi
             .max_rows_per_step = options.max_slots + options.max_prefill_rows,
             .max_pending_steps = options.max_decode_steps,
             .lookahead_steps = stream_decoder_.lookahead_steps(),
-            .precision = {}},
+            .precision = options.precision},
       slots_(options.max_slots),
       pending_hidden_(std::size_t{options.max_slots} * options.max_decode_steps * weights_.sizes.hidden_size),
       pending_codes_(std::size_t{options.max_slots} * options.max_decode_steps) {
@@ -77,6 +81,7 @@ Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& pro
   fresh.prompt_length = static_cast<std::uint32_t>(prompt.tokens.size() + prompt.audio_prompt.size());
   free_slots_.pop_back();
   slots_[index] = std::move(fresh);
+  take_prefix(slots_[index]);
   if (prompt.stage == engine::Stage::kCode) stream_decoder_.open(index, prompt.mel_path);
   return engine::SlotId{.index = index, .generation = slots_[index].generation};
 }
@@ -87,7 +92,32 @@ void CpuStepEngine::release(engine::SlotId id) noexcept {
   slot->taken = false;
   ++slot->generation;
   slot->prompt.speaker.reset();
+  slot->prefix_entry.reset();
   free_slots_.push_back(id.index);  // capacity for all slots is there since construction
+}
+
+// Starts behind the prompt's shared prefix when its keys and values are known, and else asks for them to be kept.
+void CpuStepEngine::take_prefix(Slot& slot) {
+  const std::size_t positions = slot.prompt.shared_prefix;
+  if (positions == 0 || options_.prefix_cache_bytes == 0) return;
+  const std::string key = prefix_key(std::span(slot.prompt.tokens).first(positions), slot.prompt.speaker_token, slot.speaker);
+  if (const auto entry = prefixes_.find(key)) {
+    gpt_.cache().restore_prefix(index_of(slot), positions, entry->bytes);
+    slot.position = slot.prompt.shared_prefix;
+  } else {
+    slot.prefix_entry = prefixes_.reserve(key, gpt_.cache().prefix_bytes(positions));
+  }
+}
+
+void CpuStepEngine::keep_prefix(Slot& slot) {
+  if (slot.prefix_entry == nullptr || slot.position < slot.prompt.shared_prefix) return;
+  gpt_.cache().save_prefix(index_of(slot), slot.prompt.shared_prefix, slot.prefix_entry->bytes);
+  slot.prefix_entry->filled = true;
+  slot.prefix_entry.reset();
+}
+
+engine::EngineStats CpuStepEngine::stats() const noexcept {
+  return {.prefix_cache_hits = prefixes_.hits(), .prefix_cache_misses = prefixes_.misses(), .prefix_cache_bytes = prefixes_.bytes()};
 }
 
 std::uint32_t CpuStepEngine::prefill_left(engine::SlotId id) const noexcept {
@@ -146,6 +176,7 @@ void CpuStepEngine::step(std::span<const engine::StepWork> work, std::span<engin
     draw_token(draws_[block / engine::kCodebooks], static_cast<std::uint32_t>(block % engine::kCodebooks), samplers_[worker]);
   });
   for (const Draw& draw : draws_) outcomes[draw.work] = finish_step(draw);
+  for (const engine::StepWork& item : work) keep_prefix(*find(item.slot));
 }
 
 void CpuStepEngine::draw_token(Draw& draw, std::uint32_t codebook, Sampler& sampler) {

@@ -16,6 +16,7 @@
 #include "noise.h"
 #include "ops/aligned_buffer.h"
 #include "ops/compute_pool.h"
+#include "prefix_cache.h"
 #include "sampler.h"
 #include "sound_model.h"
 #include "stream_decoder.h"
@@ -23,13 +24,15 @@
 namespace tts::model {
 
 struct CpuEngineOptions {
-  std::string model;  // name for EngineInfo
+  std::string model, precision;  // for EngineInfo
   std::uint32_t sample_rate = 24000;
   std::uint32_t max_slots = 16;
   std::uint32_t max_context = 1024;
   std::uint32_t max_prefill_rows = 64;
   std::uint32_t max_decode_steps = 32;  // also the most pending steps of a slot
   std::uint32_t compute_threads = 1;
+  ops::KvFormat kv = ops::KvFormat::kFloat32;
+  std::size_t prefix_cache_bytes = 0;  // 0 = no prefix is kept
   engine::SpeakerPrecision speaker_precision = engine::SpeakerPrecision::kFloat32;
 };
 
@@ -37,7 +40,10 @@ class CpuStepEngine final : public engine::StepEngine {
  public:
   CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngineOptions& options);
 
+  std::uint32_t threads() const noexcept { return pool_.workers(); }
+
   const engine::EngineInfo& info() const noexcept override { return info_; }
+  engine::EngineStats stats() const noexcept override;
   Result<engine::SlotId> acquire(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) override;
   std::uint32_t prefill_left(engine::SlotId slot) const noexcept override;
   std::uint32_t pending_steps(engine::SlotId slot) const noexcept override;
@@ -55,7 +61,8 @@ class CpuStepEngine final : public engine::StepEngine {
     engine::SamplingParams sampling;
     SeededNoise noise;
     RepetitionPenalty repetition_penalty;
-    std::vector<float> speaker;  // normalised; empty = none
+    std::vector<float> speaker;                        // normalised; empty = none
+    std::shared_ptr<PrefixCache::Entry> prefix_entry;  // to be filled when the prompt's shared prefix has been computed
     std::uint32_t prompt_length = 0;
     std::uint32_t position = 0;  // positions consumed, prompt and generated
     std::uint32_t steps = 0;     // generated, the end step excluded
@@ -79,6 +86,8 @@ class CpuStepEngine final : public engine::StepEngine {
   float* pending_hidden(const Slot& slot, std::size_t step) noexcept;
   engine::CodeFrame* pending_codes(const Slot& slot, std::size_t step) noexcept;
 
+  void take_prefix(Slot& slot);
+  void keep_prefix(Slot& slot);
   void add_rows(Slot& slot, const engine::StepWork& work, std::size_t work_index);
   void embed(const Slot& slot, std::uint32_t position, std::span<float> out) const;
   void draw_token(Draw& draw, std::uint32_t codebook, Sampler& sampler);
@@ -89,6 +98,7 @@ class CpuStepEngine final : public engine::StepEngine {
   CpuEngineOptions options_;
   ops::ComputePool pool_;
   Gpt gpt_;
+  PrefixCache prefixes_;
   StreamDecoder stream_decoder_;
   engine::EngineInfo info_;
   std::vector<Slot> slots_;

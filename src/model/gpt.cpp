@@ -33,15 +33,16 @@ Gpt::Gpt(const GptWeights& weights, ops::ComputePool& pool, const GptLimits& lim
       rope_(limits.positions, weights.head_dim(), weights.sizes.rope_theta),
       x_(limits.rows * hidden_size()),
       qkv_(limits.rows * qkv_width_),
-      normed_(weights.format(), limits.rows, hidden_size()),
-      attended_(weights.format(), limits.rows, hidden_size()),
-      inner_(weights.format(), limits.rows, weights.sizes.intermediate_size),
+      normed_(weights.format(), limits.rows, hidden_size(), true),
+      attended_(weights.format(), limits.rows, hidden_size(), true),
+      inner_(weights.format(), limits.rows, weights.sizes.intermediate_size, true),
       hidden_(weights.head_format(), limits.slots, hidden_size()),
       code_logits_(limits.slots * code_logits_width_),
       text_logits_(weights.text_head ? limits.slots * std::size_t{weights.sizes.num_text_tokens} : 0),
       blocks_left_(limits.rows),
       result_index_(limits.rows),
       result_head_(limits.rows) {
+  by_work_.reserve(limits.rows);
   groups_.reserve(limits.rows);
 }
 
@@ -65,15 +66,20 @@ void Gpt::forward(std::span<const GptRow> rows) {
 }
 
 void Gpt::group_rows(std::span<const GptRow> rows) {
-  groups_.clear();
+  by_work_.clear();
   for (std::uint32_t r = 0; r < rows.size(); ++r) {
-    if (r == 0 || rows[r].slot != rows[r - 1].slot) groups_.push_back({.first_row = r, .rows = 0});
-    ++groups_.back().rows;
+    if (r == 0 || rows[r].slot != rows[r - 1].slot) by_work_.push_back({.first_row = r, .rows = 0});
+    ++by_work_.back().rows;
   }
   const auto work = [&](const Group& group) {
     return std::uint64_t{group.rows} * (std::uint64_t{rows[group.first_row].position} + group.rows);
   };
-  std::sort(groups_.begin(), groups_.end(), [&](const Group& a, const Group& b) { return work(a) > work(b); });
+  std::sort(by_work_.begin(), by_work_.end(), [&](const Group& a, const Group& b) { return work(a) > work(b); });
+  // Each worker begins with a run of neighbouring blocks.
+  groups_.clear();
+  for (std::size_t worker = 0; worker < pool_.workers(); ++worker) {
+    for (std::size_t g = worker; g < by_work_.size(); g += pool_.workers()) groups_.push_back(by_work_[g]);
+  }
 }
 
 // normed_ = RMSNorm of x_, ready for the next product.

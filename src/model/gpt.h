@@ -81,7 +81,7 @@ class Gpt {
   ops::LinearInput normed_, attended_, inner_;           // [rows][...]
   ops::LinearInput hidden_;                              // [rows with a head][hidden]
   ops::AlignedBuffer code_logits_, text_logits_;         // [rows with a head][...]
-  std::vector<Group> groups_;                            // of this pass, the most work first
+  std::vector<Group> by_work_, groups_;                  // of this pass, the most work first; in the order of attention
   std::vector<std::atomic<std::uint32_t>> blocks_left_;  // [group] blocks of attention to come
   std::vector<std::uint32_t> result_index_;              // row -> its place in hidden_, code rows first
   std::vector<GptHead> result_head_;                     // row -> its head

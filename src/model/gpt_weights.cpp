@@ -3,6 +3,10 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "ops/hadamard.h"
+#include "ops/kernels.h"
 
 namespace tts::model {
 namespace {
@@ -21,12 +25,15 @@ GptLayerWeights load_layer(TensorReader& gpt, const GptWeights& weights, std::si
     const std::vector<float> part = gpt.get(prefix + name, {kv, hidden});
     qkv.insert(qkv.end(), part.begin(), part.end());
   }
-  layer.qkv = ops::make_linear(format, qkv.data(), hidden + 2 * kv, hidden);
-  layer.output = ops::make_linear(format, gpt.get(prefix + "self_attn.o_proj.weight", {hidden, hidden}).data(), hidden, hidden);
-  const std::vector<float> gate = gpt.get(prefix + "mlp.gate_proj.weight", {inner, hidden}),
-                           up = gpt.get(prefix + "mlp.up_proj.weight", {inner, hidden});
+  const auto rotated = [&](std::vector<float> weight, std::size_t inputs) { return rotate_inputs(format, std::move(weight), inputs); };
+  const auto matrix = [&](const char* name, std::size_t rows, std::size_t columns) {
+    return rotated(gpt.get(prefix + name, {rows, columns}), columns);
+  };
+  layer.qkv = ops::make_linear(format, rotated(std::move(qkv), hidden).data(), hidden + 2 * kv, hidden);
+  layer.output = ops::make_linear(format, matrix("self_attn.o_proj.weight", hidden, hidden).data(), hidden, hidden);
+  const std::vector<float> gate = matrix("mlp.gate_proj.weight", inner, hidden), up = matrix("mlp.up_proj.weight", inner, hidden);
   layer.gate_up = ops::make_gate_up(format, gate.data(), up.data(), inner, hidden);
-  layer.down = ops::make_linear(format, gpt.get(prefix + "mlp.down_proj.weight", {hidden, inner}).data(), hidden, inner);
+  layer.down = ops::make_linear(format, matrix("mlp.down_proj.weight", hidden, inner).data(), hidden, inner);
   return layer;
 }
 
@@ -52,6 +59,14 @@ std::vector<std::string> check_gpt_sizes(const engine::GptSizes& sizes) {
   if (sizes.num_audio_tokens < 4 || sizes.num_audio_tokens > 65536) problems.push_back("num_audio_tokens is outside 4..65536");
   if (sizes.num_text_tokens < 4) problems.push_back("num_text_tokens is below 4");
   return problems;
+}
+
+std::vector<float> rotate_inputs(ops::WeightFormat format, std::vector<float> weight, std::size_t inputs) {
+  if (format != ops::WeightFormat::kInt8) return weight;
+  const float factor = 1.0F / static_cast<float>(ops::hadamard_block(inputs));
+  for (std::size_t first = 0; first < weight.size(); first += inputs) ops::hadamard(weight.data() + first, inputs);
+  ops::scale(factor, weight.size(), weight.data());
+  return weight;
 }
 
 std::vector<float> fold_weight_norm(const std::vector<float>& magnitude, const std::vector<float>& direction, std::size_t columns) {

@@ -13,6 +13,7 @@
 
 namespace tts::model {
 
+// Every linear takes rotated input.
 struct GptLayerWeights {
   std::vector<float> input_norm, post_attention_norm;  // [hidden]
   std::unique_ptr<const ops::Linear> qkv;              // hidden -> hidden + 2 * kv_width: queries, keys, values
@@ -39,6 +40,10 @@ struct GptWeights {
 
 // What our kernels ask of the sizes beyond being positive; empty when they are met.
 std::vector<std::string> check_gpt_sizes(const engine::GptSizes& sizes);
+
+// Weights of a linear whose input is rotated (ops::LinearInput): int8 ones are rotated alike, so that products stay what they were; others
+// are left alone. `weight` is [outputs, inputs].
+std::vector<float> rotate_inputs(ops::WeightFormat format, std::vector<float> weight, std::size_t inputs);
 
 // A weight-normalised matrix made plain: row o = magnitude[o] * direction[o] / |direction[o]|. `direction` is [rows, columns].
 std::vector<float> fold_weight_norm(const std::vector<float>& magnitude, const std::vector<float>& direction, std::size_t columns);

@@ -8,12 +8,15 @@
 #include <thread>
 #include <vector>
 
+#include <spdlog/spdlog.h>
+
 #include <ATen/Parallel.h>
 
 #include "tts/model/model.h"
 
 #include "cpu_step_engine.h"
 #include "gpt_weights.h"
+#include "precision.h"
 #include "safetensors.h"
 #include "sound_model.h"
 #include "voices.h"
@@ -65,7 +68,7 @@ std::uint32_t context_of(const engine::Manifest& manifest, const ModelOptions& o
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, manifest.architecture.gpt.max_position_embeddings));
 }
 
-GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes) {
+GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes, ops::WeightFormat format) {
   const auto open = [&](const char* role) {
     const auto entry = manifest.files.find(role);
     if (entry == manifest.files.end()) throw std::runtime_error(std::string("the manifest names no ") + role + " file");
@@ -74,7 +77,7 @@ GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes) {
     return file;
   };
   const auto gpt = open("gpt"), embed = open("embed");
-  return load_gpt_weights(manifest.architecture.gpt, *gpt, *embed, ops::WeightFormat::kFloat32);
+  return load_gpt_weights(manifest.architecture.gpt, *gpt, *embed, format);
 }
 
 }  // namespace
@@ -90,13 +93,14 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
   require_range(problems, "max_prefill_rows", options.max_prefill_rows, 1, kMaxPrefillRows);
   require_range(problems, "max_decode_steps", options.max_decode_steps, 1, kMaxDecodeSteps);
   require_range(problems, "compute_threads", options.compute_threads, 0, kMaxComputeThreads);
+  const std::optional<Formats> formats = problems.attempt([&] { return choose_formats(options.precision); });
   const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
   for (const std::string& problem : size_problems) problems.add(problem);
 
   std::optional<GptWeights> gpt;
-  if (size_problems.empty()) gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes); });
-  std::optional<SoundModel> sound =
-      problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, ops::WeightFormat::kFloat32); });
+  if (size_problems.empty() && formats) gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes, formats->weights); });
+  std::optional<SoundModel> sound;
+  if (formats) sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, formats->sound); });
   std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
   problems.throw_if_any(manifest.name);
 
@@ -105,15 +109,19 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
     return std::make_unique<CpuStepEngine>(
         *std::move(gpt), *std::move(sound),
         CpuEngineOptions{.model = manifest.name,
+                         .precision = describe(*formats),
                          .sample_rate = architecture.sample_rate,
                          .max_slots = options.max_slots,
                          .max_context = context,
                          .max_prefill_rows = options.max_prefill_rows,
                          .max_decode_steps = options.max_decode_steps,
                          .compute_threads = options.compute_threads == 0 ? cores : options.compute_threads,
+                         .kv = formats->kv,
+                         .prefix_cache_bytes = std::size_t{options.prefix_cache_mb} << 20,
                          .speaker_precision = manifest.speaker_precision});
   });
   problems.throw_if_any(manifest.name);
+  spdlog::info("model {}: {}; {} threads, {} instructions", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
   return {.engine = *std::move(engine), .voices = *std::move(voices)};
 }
 

@@ -14,14 +14,12 @@
 #include <span>
 #include <vector>
 
+#include "tts/engine/utterance.h"
+
 #include "noise.h"
 #include "ops/logits.h"
 
 namespace tts::model {
-
-// Ranges inside which no finite logit can overflow: max penalty ^ 16 stays far below the largest float.
-inline constexpr float kMinTemperature = 0.001F, kMaxTemperature = 1000.0F;
-inline constexpr float kMinRepetitionPenalty = 0.01F, kMaxRepetitionPenalty = 100.0F;
 
 // The last tokens a row drew from one codebook: what the repetition penalty looks at.
 class TokenWindow {
@@ -44,7 +42,7 @@ class TokenWindow {
 // penalty ^ count for every count that a window can hold.
 class RepetitionPenalty {
  public:
-  RepetitionPenalty(float penalty = 1.0F);  // kMinRepetitionPenalty..kMaxRepetitionPenalty; 1 = off
+  RepetitionPenalty(float penalty = 1.0F);  // in the range of requests; 1 = off
 
   bool off() const noexcept { return powers_[1] == 1.0F; }
   float factor(std::size_t count) const noexcept { return powers_[count]; }
@@ -55,7 +53,7 @@ class RepetitionPenalty {
 
 struct SampleRequest {
   std::span<const float> logits;  // at least 4
-  float temperature = 1.0F;       // kMinTemperature..kMaxTemperature
+  float temperature = 1.0F;       // in the range of requests, inside which no finite logit can overflow
   RepetitionPenalty repetition_penalty = {};
   float top_p = 1.0F;                      // [0, 1]; 1 = off
   std::uint32_t top_k = 0;                 // 0 = off

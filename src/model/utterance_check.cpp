@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "sampler.h"
 #include "speaker_norm.h"
 
 namespace tts::model {
@@ -15,7 +14,8 @@ Error invalid(std::string param, std::string message) {
   return {.code = ErrorCode::kInvalidArgument, .message = std::move(message), .param = std::move(param)};
 }
 
-bool inside(float value, float low, float high) { return value >= low && value <= high; }  // false for NaN
+// false for NaN
+bool inside(float value, double low, double high) { return value >= static_cast<float>(low) && value <= static_cast<float>(high); }
 
 }  // namespace
 
@@ -26,6 +26,7 @@ Result<std::vector<float>> check_utterance(const UtteranceLimits& limits, const 
   const std::uint32_t end_code = sizes.num_audio_tokens - 1;
 
   if (prompt.tokens.empty()) return invalid("tokens", "the prompt is empty");
+  if (prompt.shared_prefix >= prompt.tokens.size()) return invalid("shared_prefix", "the shared prefix must leave a token of the prompt");
   if (!std::all_of(prompt.tokens.begin(), prompt.tokens.end(), is_text_token))
     return invalid("tokens", "the prompt holds ids outside the vocabulary");
   for (const engine::CodeFrame& frame : prompt.audio_prompt) {
@@ -44,11 +45,12 @@ Result<std::vector<float>> check_utterance(const UtteranceLimits& limits, const 
   }
 
   for (const float temperature : sampling.temperature) {
-    if (!inside(temperature, kMinTemperature, kMaxTemperature)) return invalid("temperature", "temperature must be from 0.001 to 1000");
+    if (!inside(temperature, engine::kMinTemperature, engine::kMaxTemperature))
+      return invalid("temperature", "temperature must be from 0.01 to 2");
   }
   if (!inside(sampling.top_p, 0.0F, 1.0F)) return invalid("top_p", "top_p must be from 0 to 1");
-  if (!inside(sampling.repetition_penalty, kMinRepetitionPenalty, kMaxRepetitionPenalty)) {
-    return invalid("repetition_penalty", "repetition_penalty must be from 0.01 to 100");
+  if (!inside(sampling.repetition_penalty, engine::kMinRepetitionPenalty, engine::kMaxRepetitionPenalty)) {
+    return invalid("repetition_penalty", "repetition_penalty must be from 0.1 to 10");
   }
   if (sampling.max_steps == 0) return invalid("max_steps", "max_steps must be above 0");
   if (const std::uint64_t positions = std::uint64_t{prompt.tokens.size()} + prompt.audio_prompt.size() + sampling.max_steps;

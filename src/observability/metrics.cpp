@@ -240,8 +240,13 @@ void Metrics::set_capacity(std::uint32_t realtime_streams, std::chrono::duration
 }
 void Metrics::set_ready(bool ready) { impl_->ready.Set(ready ? 1 : 0); }
 
-void Metrics::set_build_info(std::string_view version, std::string_view model, std::string_view device) {
-  impl_->build_info.Add({{"version", std::string(version)}, {"model", std::string(model)}, {"device", std::string(device)}}).Set(1);
+void Metrics::set_build_info(std::string_view version, std::string_view model, std::string_view device, std::string_view precision) {
+  impl_->build_info
+      .Add({{"version", std::string(version)},
+            {"model", std::string(model)},
+            {"device", std::string(device)},
+            {"precision", std::string(precision)}})
+      .Set(1);
 }
 
 void Metrics::before_render(std::function<void()> refresh) { impl_->refresh = std::move(refresh); }

@@ -170,7 +170,7 @@ Result<engine::UtteranceRequest> Job::utterance_request(std::uint32_t index) con
     if (!tokens.ok()) return std::move(tokens).error();
     return refinement(request_, parts_.front_end.refine_end_token(), std::move(tokens).value(), refine_seed(seed, index));
   }
-  return speech(request_, voice_, parts_.sampling, parts_.front_end.speaker_token(), sentence.prepared.tokens, sentence_seed(seed, index));
+  return speech(request_, voice_, parts_.sampling, parts_.front_end.speaker_token(), sentence.prepared, sentence_seed(seed, index));
 }
 
 void Job::on_pcm(std::uint32_t index, std::vector<float> samples, UtteranceControl& control) {
@@ -226,6 +226,7 @@ void Job::refined(std::uint32_t index, const std::vector<std::int32_t>& tokens) 
   auto prepared = parts_.front_end.prepare_refined(tokens, text_options());
   if (prepared.ok() && !tokens.empty()) {
     sentences_[index].prepared.tokens = std::move(prepared->tokens);
+    sentences_[index].prepared.shared_prefix = prepared->shared_prefix;
   } else {
     spdlog::warn("request {}: a refinement left nothing to say and was put aside", request_.request_id);
   }

@@ -35,7 +35,7 @@ std::uint64_t refine_seed(std::uint64_t request_seed, std::uint32_t sentence) no
 }
 
 engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::Voice& voice, const engine::SamplingParams& defaults,
-                                std::int32_t speaker_token, std::vector<std::int32_t> tokens, std::uint64_t seed) {
+                                std::int32_t speaker_token, const text::PreparedUtterance& prepared, std::uint64_t seed) {
   engine::UtteranceRequest utterance;
   utterance.request_id = request.request_id;
   utterance.deadline = request.deadline;
@@ -43,7 +43,8 @@ engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::V
   utterance.sampling.seed = seed;
   utterance.prompt.stage = engine::Stage::kCode;
   utterance.prompt.mel_path = request.mel_path;
-  utterance.prompt.tokens = std::move(tokens);
+  utterance.prompt.tokens = prepared.tokens;
+  utterance.prompt.shared_prefix = prepared.shared_prefix;
   utterance.prompt.speaker = voice.speaker;
   if (voice.speaker) utterance.prompt.speaker_token = speaker_token;
   return utterance;

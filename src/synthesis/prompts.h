@@ -20,7 +20,7 @@ std::uint64_t sentence_seed(std::uint64_t request_seed, std::uint32_t sentence) 
 std::uint64_t refine_seed(std::uint64_t request_seed, std::uint32_t sentence) noexcept;
 
 engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::Voice& voice, const engine::SamplingParams& defaults,
-                                std::int32_t speaker_token, std::vector<std::int32_t> tokens, std::uint64_t seed);
+                                std::int32_t speaker_token, const text::PreparedUtterance& prepared, std::uint64_t seed);
 
 // The refine pass: writes the sentence anew with prosody marks.
 engine::UtteranceRequest refinement(const SynthesisRequest& request, std::int32_t end_token, std::vector<std::int32_t> tokens,

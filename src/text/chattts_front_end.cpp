@@ -256,7 +256,7 @@ Result<PreparedText> ChatttsFrontEnd::prepare(std::string_view text, const TextO
   std::size_t begin = 0;
   for (const std::size_t end : group(analysis, options.split)) {
     PreparedUtterance utterance;
-    utterance.tokens = open_code_prompt(options.has_speaker, *style);
+    open_code_prompt(options.has_speaker, *style, utterance);
     if (append_utterance(analysis, begin, end, utterance)) {
       utterance.tokens.push_back(end_);
       assert(is_code_prompt(utterance.tokens));
@@ -298,7 +298,7 @@ Result<PreparedUtterance> ChatttsFrontEnd::prepare_refined(std::span<const Token
   });
   PreparedUtterance out;
   out.spoken = tokenizer_.decode(kept);
-  out.tokens = open_code_prompt(options.has_speaker, *style);
+  open_code_prompt(options.has_speaker, *style, out);
   const std::size_t opened = out.tokens.size();
   encode_with_markup(out.spoken, out.tokens);
   if (!is_speakable(std::span(out.tokens).subspan(opened))) {
@@ -310,10 +310,10 @@ Result<PreparedUtterance> ChatttsFrontEnd::prepare_refined(std::span<const Token
   return out;
 }
 
-std::vector<TokenId> ChatttsFrontEnd::open_code_prompt(bool has_speaker, std::span<const TokenId> style) const {
-  std::vector<TokenId> tokens{start_, has_speaker ? speaker_ : no_speaker_};
-  tokens.insert(tokens.end(), style.begin(), style.end());
-  return tokens;
+void ChatttsFrontEnd::open_code_prompt(bool has_speaker, std::span<const TokenId> style, PreparedUtterance& out) const {
+  out.tokens = {start_, has_speaker ? speaker_ : no_speaker_};
+  out.tokens.insert(out.tokens.end(), style.begin(), style.end());
+  out.shared_prefix = static_cast<std::uint32_t>(out.tokens.size());
 }
 
 bool ChatttsFrontEnd::is_speakable(std::span<const TokenId> tokens) const {

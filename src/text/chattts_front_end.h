@@ -66,7 +66,7 @@ class ChatttsFrontEnd final : public FrontEnd {
   bool append_utterance(const Analysis& analysis, std::size_t begin, std::size_t end, PreparedUtterance& out) const;
   void append_normalised(const Analysis& analysis, std::u32string_view text, PreparedUtterance& out) const;
 
-  std::vector<TokenId> open_code_prompt(bool has_speaker, std::span<const TokenId> style) const;
+  void open_code_prompt(bool has_speaker, std::span<const TokenId> style, PreparedUtterance& out) const;
   bool is_speakable(std::span<const TokenId> tokens) const;
   std::optional<Error> too_long(std::size_t tokens) const;
   bool is_code_prompt(std::span<const TokenId> tokens) const;

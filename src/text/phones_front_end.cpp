@@ -221,6 +221,7 @@ SymbolId PhonesFrontEnd::closing_mark(const Analysis& analysis, const Sentence& 
 PreparedUtterance PhonesFrontEnd::assemble(const Analysis& analysis, const Sentence& sentence, bool has_speaker) const {
   PreparedUtterance out;
   out.tokens = {start_, has_speaker ? speaker_ : no_speaker_};
+  out.shared_prefix = static_cast<std::uint32_t>(out.tokens.size());
   bool after_mark = true;  // nothing to separate, and no mark to set, at the start
   for (std::size_t p = sentence.first_piece; p < sentence.end_piece; ++p) {
     const Piece& piece = analysis.pieces[p];

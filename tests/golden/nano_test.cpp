@@ -19,12 +19,15 @@ namespace {
 
 constexpr std::int32_t kSpeakerToken = 2;  // [spk_emb] in the model's symbols
 constexpr CpuEngineOptions kOptions{.model = "nano",
+                                    .precision = {},
                                     .sample_rate = 24000,
                                     .max_slots = 16,
                                     .max_context = 400,
                                     .max_prefill_rows = 64,
                                     .max_decode_steps = 32,
                                     .compute_threads = 2,
+                                    .kv = ops::KvFormat::kFloat32,
+                                    .prefix_cache_bytes = 0,
                                     .speaker_precision = engine::SpeakerPrecision::kFloat32};
 
 class Nano : public ::testing::Test {

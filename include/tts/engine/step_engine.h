@@ -27,7 +27,13 @@ struct EngineInfo {
   std::uint32_t max_rows_per_step = 0;  // decode rows + prefill tokens of one step() call
   std::uint32_t max_pending_steps = 0;  // generated steps a slot may hold before decode() must take them
   std::uint32_t lookahead_steps = 0;    // steps the streaming decoder holds back in exact mode; 0 = none
-  std::string precision;                // for people: "int8 weights, int8 KV, bf16 sound"; empty = nothing to say
+  std::string precision{};              // for people: "int8 weights, int8 KV, bf16 sound"; empty = nothing to say
+};
+
+// Counted since the start.
+struct EngineStats {
+  std::uint64_t prefix_cache_hits = 0, prefix_cache_misses = 0;  // of utterances with a shared prefix
+  std::size_t prefix_cache_bytes = 0;                            // held now
 };
 
 // DecodeWork::lookahead: wait for the whole receptive field, so that samples equal those of decoding everything at once.
@@ -63,9 +69,10 @@ class StepEngine {
   virtual ~StepEngine() = default;
 
   virtual const EngineInfo& info() const noexcept = 0;
+  virtual EngineStats stats() const noexcept { return {}; }
 
   // Claims a free slot for the utterance. kQueueFull when none is free; kInvalidArgument or kTooLarge when the prompt is
-  // empty, holds ids outside the vocabulary, or prompt + max_steps exceeds max_context.
+  // empty, holds ids outside the vocabulary, a sampling value is out of range, or prompt + max_steps exceeds max_context.
   virtual Result<SlotId> acquire(const UtterancePrompt& prompt, const SamplingParams& sampling) = 0;
 
   // Prompt positions not yet consumed; 0 = the slot is decoding.

@@ -19,12 +19,16 @@ enum class Stage : std::uint8_t { kCode, kText };
 // or the DVAE decoder on the codes.
 enum class MelPath : std::uint8_t { kHidden, kCodes };
 
+// Ranges of sampling values, the same for requests, manifests and engines.
+inline constexpr double kMinTemperature = 0.01, kMaxTemperature = 2.0;
+inline constexpr double kMinRepetitionPenalty = 0.1, kMaxRepetitionPenalty = 10.0;
+
 // Order of application: temperature, repetition penalty (window 16), top-P, top-K, end-token mask, softmax, draw.
 struct SamplingParams {
-  std::array<float, kCodebooks> temperature{0.3F, 0.3F, 0.3F, 0.3F};  // > 0; the text stage uses element 0
+  std::array<float, kCodebooks> temperature{0.3F, 0.3F, 0.3F, 0.3F};  // kMinTemperature..kMaxTemperature; the text stage uses element 0
   float top_p = 0.7F;               // [0, 1]; 1 = off; never leaves fewer than 3 candidates
   std::uint32_t top_k = 20;         // 0 = off; values below 3 act as 3
-  float repetition_penalty = 1.0F;  // > 0; 1 = off
+  float repetition_penalty = 1.0F;  // kMinRepetitionPenalty..kMaxRepetitionPenalty; 1 = off
   std::uint32_t min_steps = 1;      // the end token cannot be drawn before this many steps
   std::uint32_t max_steps = 2048;   // > 0; generation stops here with StopReason::kMaxSteps
   std::uint64_t seed = 0;           // same seed, prompt and build give the same samples, whatever shares the batch

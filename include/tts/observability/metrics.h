@@ -39,7 +39,8 @@ class Metrics {
   void set_limit(std::string_view name, double value);                                             // tts_limit{name}
   void set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait);  // of all engines together
   void set_ready(bool ready);                                                                      // tts_ready
-  void set_build_info(std::string_view version, std::string_view model, std::string_view device);  // tts_build_info
+  void set_build_info(std::string_view version, std::string_view model, std::string_view device,
+                      std::string_view precision);  // tts_build_info
   void before_render(std::function<void()> refresh);  // brings gauges up to date; set before the first render(), on whose thread it runs
   std::string render() const;                         // Prometheus text exposition format 0.0.4
 

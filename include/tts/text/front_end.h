@@ -32,7 +32,8 @@ struct TextOptions {
 struct PreparedUtterance {
   std::vector<std::int32_t> tokens;  // complete prompt; control tokens were assigned by id, never parsed from user text
   SourceRange source;
-  std::string spoken;  // what will be said, as text
+  std::string spoken;               // what will be said, as text
+  std::uint32_t shared_prefix = 0;  // leading tokens that depend on the voice and the style, not on the text
 };
 
 struct PreparedText {

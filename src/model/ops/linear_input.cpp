@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "ops/hadamard.h"
 #include "ops/quantize.h"
 
 namespace tts::model::ops {
@@ -24,8 +25,9 @@ std::size_t floats_for(std::size_t bytes) { return (bytes + sizeof(float) - 1) /
 
 }  // namespace
 
-LinearInput::LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width)
+LinearInput::LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width, bool rotated)
     : format_(format),
+      rotated_(rotated),
       max_rows_(max_rows),
       max_width_(max_width),
       width_(max_width),
@@ -43,7 +45,10 @@ void LinearInput::commit_row(std::size_t r) noexcept {
   switch (format_) {
     case WeightFormat::kFloat32: return;
     case WeightFormat::kBfloat16: return to_bfloat16(row(r), width_, bfloats(r));
-    case WeightFormat::kInt8: quantized_[r] = quantize(row(r), width_, codes<std::int8_t>() + r * width_); return;
+    case WeightFormat::kInt8:
+      if (rotated_) hadamard(row(r), width_);
+      quantized_[r] = quantize(row(r), width_, codes<std::int8_t>() + r * width_);
+      return;
   }
 }
 

@@ -19,7 +19,9 @@ namespace tts::model::ops {
 class LinearInput {
  public:
   LinearInput() = default;  // holds no rows
-  LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width);
+  // `rotated`: commit_row() of an int8 input puts the row, floats included, through ops/hadamard.h before it is rounded; for linears whose
+  // weights were rotated alike. The other formats have no use for it and ignore it.
+  LinearInput(WeightFormat format, std::size_t max_rows, std::size_t max_width, bool rotated = false);
 
   WeightFormat format() const noexcept { return format_; }
   std::size_t max_rows() const noexcept { return max_rows_; }
@@ -48,6 +50,7 @@ class LinearInput {
   }
 
   WeightFormat format_ = WeightFormat::kFloat32;
+  bool rotated_ = false;
   std::size_t max_rows_ = 0, max_width_ = 0, width_ = 0;
   AlignedBuffer floats_;
   AlignedBuffer codes_;                  // bfloat16 or signed bytes, seen through floats

@@ -24,12 +24,15 @@ using engine::UtterancePrompt;
 using ::testing::HasSubstr;
 
 constexpr CpuEngineOptions kOptions{.model = {},
+                                    .precision = {},
                                     .sample_rate = 24000,
                                     .max_slots = 4,
                                     .max_context = 96,
                                     .max_prefill_rows = 24,
                                     .max_decode_steps = 8,
                                     .compute_threads = 2,
+                                    .kv = ops::KvFormat::kFloat32,
+                                    .prefix_cache_bytes = 0,
                                     .speaker_precision = engine::SpeakerPrecision::kFloat16};
 
 // Random language model in front of the small sound model of the goldens; both are 64 wide.
@@ -106,14 +109,19 @@ TEST(CpuStepEngine, AcquireRefusesWhatItCannotRun) {
   const std::vector<Case> cases{
       {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens.clear(); }},
       {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens[1] = 40; }},
+      {"shared_prefix", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.shared_prefix = 10; }},
       {"tokens", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.tokens[1] = -1; }},
-      {"audio_prompt", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.audio_prompt = {{0, 1, 2, 625}}; }},
+      {"audio_prompt", ErrorCode::kInvalidArgument,
+       [](auto& p, auto&) {
+         p.audio_prompt = {{0, 1, 2, 625}};
+       }},
       {"speaker", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(63, 1.0F); }},
       {"speaker", ErrorCode::kInvalidArgument, [&](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(64, nan); }},
       {"speaker", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.speaker = std::make_shared<std::vector<float>>(64, 1e9F); }},
       {"end_token", ErrorCode::kInvalidArgument, [](auto& p, auto&) { p.stage = engine::Stage::kText; }},
       {"temperature", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.temperature[2] = 0.0F; }},
       {"temperature", ErrorCode::kInvalidArgument, [&](auto&, auto& s) { s.temperature[0] = nan; }},
+      {"temperature", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.temperature[0] = 2.1F; }},
       {"top_p", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.top_p = 1.01F; }},
       {"top_p", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.top_p = -0.1F; }},
       {"repetition_penalty", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.repetition_penalty = 0.0F; }},
@@ -121,7 +129,10 @@ TEST(CpuStepEngine, AcquireRefusesWhatItCannotRun) {
       {"max_steps", ErrorCode::kInvalidArgument, [](auto&, auto& s) { s.max_steps = 0; }},
       {"max_steps", ErrorCode::kTooLarge, [](auto&, auto& s) { s.max_steps = 87; }},
       {"max_steps", ErrorCode::kTooLarge, [](auto&, auto& s) { s.max_steps = std::numeric_limits<std::uint32_t>::max(); }},
-      {"max_steps", ErrorCode::kTooLarge, [](auto& p, auto& s) { p.audio_prompt = {{1, 2, 3, 4}}, s.max_steps = 86; }},
+      {"max_steps", ErrorCode::kTooLarge,
+       [](auto& p, auto& s) {
+         p.audio_prompt = {{1, 2, 3, 4}}, s.max_steps = 86;
+       }},
   };
   for (const Case& c : cases) {
     UtterancePrompt prompt = prompt_of(10);
@@ -315,6 +326,51 @@ TEST(CpuStepEngine, AnUtteranceIsBitEqualAloneAndAmongOthers) {
   EXPECT_EQ(together[0].codes.size(), 10U);
   EXPECT_EQ(together[3].tokens.size(), 25U);
   EXPECT_EQ(together[0].pcm.size(), (2U * 10 - 1) * 256);
+}
+
+// Utterances of two voices that share prefixes, each twice, with and without the cache.
+TEST(CpuStepEngine, ASharedPrefixIsComputedOnceAndChangesNoBit) {
+  for (const auto kv : {ops::KvFormat::kFloat32, ops::KvFormat::kBfloat16, ops::KvFormat::kInt8}) {
+    std::vector<Utterance> runs;
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      Utterance run{.prompt = prompt_of(8 + 3 * r), .sampling = sampling_of(9, r), .chunk = 3, .start = 14 * r};
+      run.prompt.speaker = std::make_shared<std::vector<float>>(ops::random_floats(64, r / 2));
+      run.prompt.speaker_token = run.prompt.tokens[1];
+      run.prompt.shared_prefix = 5;
+      runs.push_back(std::move(run));
+    }
+    CpuEngineOptions options = kOptions;
+    options.kv = kv;
+    const auto plain = make_engine(nullptr, options);
+    const auto expected = produce(*plain, runs);
+    EXPECT_EQ(plain->stats().prefix_cache_misses, 0U) << "off";
+    options.prefix_cache_bytes = 1 << 20;
+    const auto caching = make_engine(nullptr, options);
+    EXPECT_EQ(produce(*caching, runs), expected);
+    EXPECT_EQ(caching->stats().prefix_cache_hits, 2U);
+    EXPECT_EQ(caching->stats().prefix_cache_misses, 2U);
+    EXPECT_GT(caching->stats().prefix_cache_bytes, 0U);
+    EXPECT_EQ(produce(*caching, runs), expected);
+    EXPECT_EQ(caching->stats().prefix_cache_hits, 6U);
+
+    const SlotId slot = caching->acquire(runs[0].prompt, runs[0].sampling).value();
+    EXPECT_EQ(caching->prefill_left(slot), 3U) << "five of eight are there";
+  }
+}
+
+TEST(CpuStepEngine, AnUtteranceReleasedBeforeItsPrefixLeavesNothingBehind) {
+  CpuEngineOptions options = kOptions;
+  options.prefix_cache_bytes = 1 << 20;
+  const auto engine = make_engine(nullptr, options);
+  UtterancePrompt prompt = prompt_of(10);
+  prompt.shared_prefix = 6;
+  const SlotId first = engine->acquire(prompt, sampling_of(4)).value();
+  step_one(*engine, first, 5);
+  engine->release(first);
+  const SlotId second = engine->acquire(prompt, sampling_of(4)).value();
+  EXPECT_EQ(engine->prefill_left(second), 10U);
+  step_one(*engine, second, 6);
+  EXPECT_EQ(engine->prefill_left(engine->acquire(prompt, sampling_of(4)).value()), 4U);
 }
 
 TEST(CpuStepEngine, TheSeedDecidesTheDraws) {

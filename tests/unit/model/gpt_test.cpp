@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "random_gpt.h"
+#include "simd_targets.h"
 
 namespace tts::model {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpt_weights.h"
-#include "simd_targets.h"
+#include "random_floats.h"
 
 namespace tts::model {
 
@@ -58,8 +58,11 @@ struct RandomGpt {
 
   GptWeights weights(ops::WeightFormat format = ops::WeightFormat::kFloat32) const {
     const std::size_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
-    const auto linear = [&](std::vector<float> values, std::size_t inputs) {
+    const auto plain = [&](const std::vector<float>& values, std::size_t inputs) {
       return ops::make_linear(format, values.data(), values.size() / inputs, inputs);
+    };
+    const auto linear = [&](std::vector<float> values, std::size_t inputs) {
+      return plain(rotate_inputs(format, std::move(values), inputs), inputs);
     };
     GptWeights result;
     result.sizes = sizes;
@@ -67,20 +70,21 @@ struct RandomGpt {
       const std::string l = std::to_string(i) + ".";
       std::vector<float> qkv = tensors.at(l + "q");
       for (const char* part : {"k", "v"}) qkv.insert(qkv.end(), tensors.at(l + part).begin(), tensors.at(l + part).end());
-      result.layers.push_back(
-          {.input_norm = tensors.at(l + "norm1"),
-           .post_attention_norm = tensors.at(l + "norm2"),
-           .qkv = linear(qkv, hidden),
-           .output = linear(tensors.at(l + "o"), hidden),
-           .gate_up = ops::make_gate_up(format, tensors.at(l + "gate").data(), tensors.at(l + "up").data(), inner, hidden),
-           .down = linear(tensors.at(l + "down"), inner)});
+      const std::vector<float> gate = rotate_inputs(format, tensors.at(l + "gate"), hidden),
+                               up = rotate_inputs(format, tensors.at(l + "up"), hidden);
+      result.layers.push_back({.input_norm = tensors.at(l + "norm1"),
+                               .post_attention_norm = tensors.at(l + "norm2"),
+                               .qkv = linear(qkv, hidden),
+                               .output = linear(tensors.at(l + "o"), hidden),
+                               .gate_up = ops::make_gate_up(format, gate.data(), up.data(), inner, hidden),
+                               .down = linear(tensors.at(l + "down"), inner)});
     }
     result.final_norm = tensors.at("norm");
     result.text_embedding = EmbeddingTable(tensors.at("text"), hidden, format);
     for (std::size_t q = 0; q < engine::kCodebooks; ++q)
       result.code_embedding[q] = EmbeddingTable(tensors.at("code" + std::to_string(q)), hidden, format);
-    result.code_head = linear(tensors.at("code_head"), hidden);
-    result.text_head = linear(tensors.at("text_head"), hidden);
+    result.code_head = plain(tensors.at("code_head"), hidden);
+    result.text_head = plain(tensors.at("text_head"), hidden);
     return result;
   }
 

@@ -219,13 +219,13 @@ TEST(Sampler, AdmittedExtremesStayFinite) {
   const std::vector<float> z{-1000, 1000, 999, 0.5F};
   const SeededNoise noise(1);
   Sampler sampler(4);
-  for (const float temperature : {kMinTemperature, kMaxTemperature}) {
-    for (const float penalty : {kMinRepetitionPenalty, kMaxRepetitionPenalty}) {
+  for (const double temperature : {engine::kMinTemperature, engine::kMaxTemperature}) {
+    for (const double penalty : {engine::kMinRepetitionPenalty, engine::kMaxRepetitionPenalty}) {
       for (const std::uint32_t token : {0U, 1U}) {
         const std::vector<std::uint32_t> window(TokenWindow::kCapacity, token);
         EXPECT_TRUE(sampler.sample({.logits = z,
-                                    .temperature = temperature,
-                                    .repetition_penalty = penalty,
+                                    .temperature = static_cast<float>(temperature),
+                                    .repetition_penalty = static_cast<float>(penalty),
                                     .top_p = 0.7F,
                                     .top_k = 20,
                                     .forbidden = {},

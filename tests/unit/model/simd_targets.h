@@ -2,11 +2,11 @@
 // Runs a check under every instruction set that this processor has and the kernels were compiled for.
 
 #include <cstdint>
-#include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
+
+#include "random_floats.h"
 
 namespace tts::model::ops {
 
@@ -18,14 +18,6 @@ void for_each_simd_target(Check&& check) {
     check();
   }
   hwy::GetChosenTarget().DeInit();
-}
-
-inline std::vector<float> random_floats(std::size_t n, std::uint32_t seed, float range = 1.0F) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> distribution(-range, range);
-  std::vector<float> values(n);
-  for (float& value : values) value = distribution(engine);
-  return values;
 }
 
 }  // namespace tts::model::ops

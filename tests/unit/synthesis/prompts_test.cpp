@@ -55,7 +55,12 @@ TEST(Speech, CarriesTheSpeakerOnlyWhenThereIsOne) {
   request.mel_path = engine::MelPath::kCodes;
   request.deadline = TimePoint(std::chrono::seconds(5));
   engine::Voice voice;
-  auto utterance = speech(request, voice, {}, 300, {1, 2}, 9);
+  text::PreparedUtterance prepared;
+  prepared.tokens = {1, 2, 3};
+  prepared.shared_prefix = 2;
+  auto utterance = speech(request, voice, {}, 300, prepared, 9);
+  EXPECT_EQ(utterance.prompt.tokens, prepared.tokens);
+  EXPECT_EQ(utterance.prompt.shared_prefix, 2U);
   EXPECT_EQ(utterance.prompt.speaker_token, -1);
   EXPECT_EQ(utterance.prompt.speaker, nullptr);
   EXPECT_EQ(utterance.request_id, "r");
@@ -64,7 +69,7 @@ TEST(Speech, CarriesTheSpeakerOnlyWhenThereIsOne) {
   EXPECT_EQ(utterance.prompt.mel_path, engine::MelPath::kCodes);
   EXPECT_EQ(utterance.prompt.stage, engine::Stage::kCode);
   voice.speaker = std::make_shared<std::vector<float>>(4);
-  utterance = speech(request, voice, {}, 300, {1, 2}, 9);
+  utterance = speech(request, voice, {}, 300, prepared, 9);
   EXPECT_EQ(utterance.prompt.speaker_token, 300);
   EXPECT_EQ(utterance.prompt.speaker, voice.speaker);
 }

@@ -80,7 +80,7 @@ class StressTest : public ::testing::Test {
     auto pipeline = audio::make_pcm_pipeline({}).value();
     std::vector<float> samples;
     for (std::uint32_t i = 0; i < prepared.utterances.size(); ++i) {
-      const auto utterance = speech(request, voices_[0], sampling_, front_end_.speaker_token(), prepared.utterances[i].tokens,
+      const auto utterance = speech(request, voices_[0], sampling_, front_end_.speaker_token(), prepared.utterances[i],
                                     sentence_seed(*request.seed, i));
       const auto steps = static_cast<std::uint32_t>(utterance.prompt.tokens.size() * 2);
       pipeline->push(test::FakeVoice(utterance.prompt, utterance.sampling).all(steps), samples);

@@ -121,6 +121,15 @@ TEST_F(ChatttsFrontEndTest, DefaultStyleIsSpeed5) {
   EXPECT_EQ(front_end_->speaker_token(), id("[spk_emb]"));
 }
 
+TEST_F(ChatttsFrontEndTest, ThePrefixToShareIsVoiceAndStyle) {
+  EXPECT_EQ(one("你好").shared_prefix, 3U);
+  EXPECT_EQ(one("[laugh]你好", styled("[oral_2][laugh_0][break_6]")).shared_prefix, 5U);
+  EXPECT_EQ(one("你好", without_speaker()).shared_prefix, 3U);
+  const auto refined = front_end_->prepare_refined(tokenizer_.encode("你好"), styled("[oral_2][break_6]"));
+  ASSERT_TRUE(refined.ok());
+  EXPECT_EQ(refined->shared_prefix, 4U);
+}
+
 TEST_F(ChatttsFrontEndTest, StyleTakesMarkupAndNothingElse) {
   for (const char* bad :
        {"[speed_5", "x", " [speed_5]", "[speed_5] ", "[Stts]", "[spk_emb]", "[speed_5][Ptts]", "[SPEED_5]", "[speed_10]", "\xFF"}) {

@@ -43,6 +43,7 @@ void check_invariants(const std::string& text, const PreparedText& result) {
     std::fill(covered.begin() + static_cast<std::ptrdiff_t>(u.source.begin), covered.begin() + static_cast<std::ptrdiff_t>(end), true);
     ASSERT_GT(u.tokens.size(), kControls + 1) << text;
     EXPECT_EQ(names_of(std::span(u.tokens).first(2)), "[Stts] [spk_emb]");
+    EXPECT_EQ(u.shared_prefix, 2U) << "what every text of the voice begins with";
     EXPECT_EQ(names_of(std::span(u.tokens).last(1)), "[Ptts]");
     for (std::size_t i = 2; i + 1 < u.tokens.size(); ++i) ASSERT_GE(u.tokens[i], kFirstSpokenSymbol) << text;
     EXPECT_TRUE(std::set<std::string>({".", "?", "!"}).contains(names_of(std::span(u.tokens).last(2).first(1)))) << text;

@@ -1,0 +1,44 @@
+#include "precision.h"
+
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+
+#include <hwy/highway.h>
+
+namespace tts::model {
+namespace {
+
+template <class Format>
+Format format_of(NumberFormat number, Format automatic) {
+  switch (number) {
+    case NumberFormat::kAuto: break;
+    case NumberFormat::kFloat32: return Format::kFloat32;
+    case NumberFormat::kBfloat16: return Format::kBfloat16;
+    case NumberFormat::kInt8: return Format::kInt8;
+  }
+  return automatic;
+}
+
+template <class Format>
+std::string name(Format format) {
+  constexpr std::array<const char*, 3> kNames{"float32", "bfloat16", "int8"};
+  return kNames[static_cast<std::size_t>(format)];
+}
+
+}  // namespace
+
+Formats choose_formats(const Precision& precision) {
+  if (precision.sound == NumberFormat::kInt8) throw std::runtime_error("the sound networks do not run in int8; choose bfloat16 or float32");
+  return {.weights = format_of(precision.weights, ops::WeightFormat::kFloat32),
+          .kv = format_of(precision.kv, ops::KvFormat::kFloat32),
+          .sound = format_of(precision.sound, ops::WeightFormat::kFloat32)};
+}
+
+std::string describe(const Formats& formats) {
+  return name(formats.weights) + " weights, " + name(formats.kv) + " keys and values, " + name(formats.sound) + " sound";
+}
+
+std::string instruction_set() { return hwy::TargetName(hwy::SupportedTargets() & -hwy::SupportedTargets()); }
+
+}  // namespace tts::model
