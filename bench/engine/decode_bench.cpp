@@ -155,12 +155,13 @@ class Bench {
 
   double edges(std::uint32_t rows) {
     const engine::Architecture& a = manifest_.architecture;
-    return products(rows, kEdgeFormat,
-                    {{a.decoder.idim, a.decoder.bn_dim, 1, 3, ops::Activation::kNone},
-                     {a.decoder.bn_dim, a.decoder.hidden, 1, 3, ops::Activation::kNone},
-                     {a.decoder.hidden, a.n_mels, 1, 3, ops::Activation::kNone},
-                     {a.n_mels, a.vocos.dim, 1, 7, ops::Activation::kNone},
-                     {a.vocos.dim, std::size_t{a.n_fft} + 2, 1, 1, ops::Activation::kNone}});
+    const std::size_t terms = SoundLinear::max_terms(model_.format);
+    return products(rows, model_.format,
+                    {{terms * a.decoder.idim, a.decoder.bn_dim, 1, 3, ops::Activation::kNone},
+                     {terms * a.decoder.bn_dim, a.decoder.hidden, 1, 3, ops::Activation::kNone},
+                     {terms * a.decoder.hidden, a.n_mels, 1, 3, ops::Activation::kNone},
+                     {terms * a.n_mels, a.vocos.dim, 1, 7, ops::Activation::kNone},
+                     {terms * a.vocos.dim, std::size_t{a.n_fft} + 2, 1, 1, ops::Activation::kNone}});
   }
 
   double depthwise(std::uint32_t rows, std::size_t width, std::size_t layers, std::size_t dilation) {
@@ -173,7 +174,7 @@ class Bench {
              for (std::size_t layer = 0; layer < layers; ++layer) {
                pool_.run((rows + kTile - 1) / kTile, [&](std::size_t tile, std::uint32_t) {
                  const std::size_t first = tile * kTile, count = std::min<std::size_t>(kTile, rows - first);
-                 ops::depthwise_conv7(around.data() + first, count, width, dilation, weight.data(), bias.data(), y.row(first));
+                 ops::depthwise_conv7(around.data() + first, count, width, dilation, weight.data(), bias.data(), y.row(first), width);
                  for (std::size_t r = first; r < first + count; ++r) {
                    ops::layer_norm(y.row(r), scale.data(), bias.data(), kLayerNormEps, width, y.row(r));
                    y.commit_row(r);

@@ -44,26 +44,30 @@ std::vector<float> kernel_major(std::span<const float> weight, std::size_t outpu
 }
 
 WindowConv::WindowConv(TensorReader& reader, const Config& config, ContextSpecs& contexts)
-    : layer_(add_context(contexts, config.kernel / 2, config.inputs)), activation_(config.activation) {
-  const std::vector<float> weight = kernel_major(reader.get(config.name + ".weight", {config.outputs, config.inputs, config.kernel}),
-                                                 config.outputs, config.inputs, config.kernel);
-  const std::vector<float> bias = reader.get(config.name + ".bias", {config.outputs});
-  linear_ = ops::make_linear(kEdgeFormat, weight.data(), config.outputs, config.kernel * config.inputs, bias.data());
-}
+    : layer_(add_context(contexts, config.kernel / 2, config.inputs)),
+      activation_(config.activation),
+      linear_(config.format, SoundLinear::Grade::kPrecise,
+              kernel_major(reader.get(config.name + ".weight", {config.outputs, config.inputs, config.kernel}), config.outputs,
+                           config.inputs, config.kernel),
+              config.outputs, config.kernel, reader.get(config.name + ".bias", {config.outputs})) {}
 
-WindowConv::WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ContextSpecs& contexts)
+WindowConv::WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ops::WeightFormat format,
+                       ContextSpecs& contexts)
     : layer_(add_context(contexts, kernel / 2, weight.size() / outputs / kernel)),
       activation_(ops::Activation::kNone),
-      linear_(ops::make_linear(kEdgeFormat, weight.data(), outputs, weight.size() / outputs)) {}
+      linear_(format, SoundLinear::Grade::kPrecise, weight, outputs, kernel) {}
 
 void WindowConv::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
-  rows.window_linear(pool, states, layer_, *linear_, activation_);
+  rows.window_linear(pool, states, layer_, linear_, activation_);
 }
 
 ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, ContextSpecs& contexts)
     : layer_(add_context(contexts, config.dilation * (kDepthwiseKernel / 2), config.width)),
       width_(config.width),
-      dilation_(config.dilation) {
+      dilation_(config.dilation),
+      wide_(config.format, config.precise ? SoundLinear::Grade::kPrecise : SoundLinear::Grade::kRounded,
+            reader.get(config.prefix + ".pwconv1.weight", {config.inner, width_}), config.inner, 1,
+            reader.get(config.prefix + ".pwconv1.bias", {config.inner})) {
   const std::vector<float> depthwise = reader.get(config.prefix + ".dwconv.weight", {width_, 1, kDepthwiseKernel});
   depthwise_weight_.resize(depthwise.size());
   for (std::size_t c = 0; c < width_; ++c) {
@@ -73,22 +77,19 @@ ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, Context
   norm_weight_ = reader.get(config.prefix + ".norm.weight", {width_});
   norm_bias_ = reader.get(config.prefix + ".norm.bias", {width_});
 
-  const std::vector<float> wide = reader.get(config.prefix + ".pwconv1.weight", {config.inner, width_});
-  const std::vector<float> wide_bias = reader.get(config.prefix + ".pwconv1.bias", {config.inner});
   std::vector<float> narrow = reader.get(config.prefix + ".pwconv2.weight", {width_, config.inner});
   std::vector<float> narrow_bias = reader.get(config.prefix + ".pwconv2.bias", {width_});
   const std::vector<float> scale = reader.get(config.scale_name, {width_});
   scale_rows(narrow, scale);
   scale_rows(narrow_bias, scale);
-  wide_ = ops::make_linear(config.format, wide.data(), config.inner, width_, wide_bias.data());
   narrow_ = ops::make_linear(config.format, narrow.data(), width_, config.inner, narrow_bias.data());
 }
 
 void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
-  rows.residual_block(pool, states, layer_, *wide_, *narrow_, [this](const float* const* around, std::size_t count, float* out) {
-    ops::depthwise_conv7(around, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out);
+  rows.residual_block(pool, states, layer_, wide_, *narrow_, [this](const float* const* around, std::size_t count, float* out, std::size_t stride) {
+    ops::depthwise_conv7(around, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out, stride);
     for (std::size_t row = 0; row < count; ++row) {
-      float* const y = out + row * width_;
+      float* const y = out + row * stride;
       ops::layer_norm(y, norm_weight_.data(), norm_bias_.data(), kLayerNormEps, width_, y);
     }
   });

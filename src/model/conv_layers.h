@@ -1,6 +1,9 @@
 #pragma once
 // The layers that Decoder, DVAE and Vocos are made of, on [frame, channel] rows, for several streams at once.
 // All convolutions are centred and zero-padded at both ends of an utterance. Weights are immutable after loading.
+//
+// In bfloat16 the matrices of the ConvNeXt blocks are rounded, and what leads into and out of them is precise (SoundLinear): 4 % of the
+// products at the official size, and most of what rounding would cost (src/docs/decisions/streaming_decode.md).
 
 #include <memory>
 #include <span>
@@ -9,15 +12,12 @@
 
 #include "ops/linear.h"
 #include "safetensors.h"
+#include "sound_linear.h"
 #include "stream_rows.h"
 
 namespace tts::model {
 
 inline constexpr float kLayerNormEps = 1e-6F;
-
-// Format of every product outside of the ConvNeXt blocks: 4 % of the work at the official size, and what the sound hears first when it
-// is rounded (src/docs/decisions/streaming_decode.md).
-inline constexpr ops::WeightFormat kEdgeFormat = ops::WeightFormat::kFloat32;
 
 // Collects, while a network is loaded, what each of its layers keeps for a stream.
 using ContextSpecs = std::vector<ContextSpec>;
@@ -34,18 +34,19 @@ class WindowConv {
     std::string name;  // "<name>.weight" [outputs, inputs, kernel] and "<name>.bias"
     std::size_t inputs = 0, outputs = 0, kernel = 3;
     ops::Activation activation = ops::Activation::kNone;
+    ops::WeightFormat format = ops::WeightFormat::kFloat32;
   };
 
   WindowConv(TensorReader& reader, const Config& config, ContextSpecs& contexts);
   // `weight` is [outputs, kernel, inputs]; no bias.
-  WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ContextSpecs& contexts);
+  WindowConv(std::span<const float> weight, std::size_t outputs, std::size_t kernel, ops::WeightFormat format, ContextSpecs& contexts);
 
   void forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const;
 
  private:
   std::size_t layer_;
   ops::Activation activation_;
-  std::unique_ptr<const ops::Linear> linear_;
+  SoundLinear linear_;
 };
 
 // x + scale * (Linear(GELU(Linear(LayerNorm(depthwise7(x)))))).
@@ -56,6 +57,7 @@ class ConvNextBlock {
     std::string scale_name;  // full name of the layer scale
     std::size_t width = 0, inner = 0, dilation = 1;
     ops::WeightFormat format = ops::WeightFormat::kFloat32;
+    bool precise = false;  // the first matrix too
   };
 
   ConvNextBlock(TensorReader& reader, const Config& config, ContextSpecs& contexts);
@@ -65,7 +67,8 @@ class ConvNextBlock {
   std::size_t layer_, width_, dilation_;
   std::vector<float> depthwise_weight_, depthwise_bias_;  // [7][width], [width]
   std::vector<float> norm_weight_, norm_bias_;
-  std::unique_ptr<const ops::Linear> wide_, narrow_;  // the layer scale is folded into narrow_
+  SoundLinear wide_;
+  std::unique_ptr<const ops::Linear> narrow_;  // with the layer scale
 };
 
 // LayerNorm over channels.

@@ -36,11 +36,15 @@ ConvStack::ConvStack(TensorReader& reader, const std::string& prefix, const engi
                      ContextSpecs& contexts) {
   conv_in_.emplace_back(
       reader,
-      WindowConv::Config{
-          .name = prefix + ".conv_in.0", .inputs = sizes.idim, .outputs = sizes.bn_dim, .activation = ops::Activation::kGelu},
+      WindowConv::Config{.name = prefix + ".conv_in.0",
+                         .inputs = sizes.idim,
+                         .outputs = sizes.bn_dim,
+                         .activation = ops::Activation::kGelu,
+                         .format = format},
       contexts);
-  conv_in_.emplace_back(reader, WindowConv::Config{.name = prefix + ".conv_in.2", .inputs = sizes.bn_dim, .outputs = sizes.hidden},
-                        contexts);
+  conv_in_.emplace_back(
+      reader, WindowConv::Config{.name = prefix + ".conv_in.2", .inputs = sizes.bn_dim, .outputs = sizes.hidden, .format = format},
+      contexts);
   for (std::uint32_t i = 0; i < sizes.n_layer; ++i) {
     const std::string block = prefix + ".decoder_block." + std::to_string(i);
     blocks_.emplace_back(reader,
@@ -64,7 +68,7 @@ MelNetwork::MelNetwork(TensorReader& reader, const engine::ConvStackSizes& sizes
       n_mels_(n_mels),
       coef_(reader.get("coef", {1, n_mels, 1})),
       stack_(reader, "decoder", sizes, format, contexts_),
-      output_(fold_output(reader, sizes, n_mels, coef_), n_mels, kOutputKernel, contexts_) {}
+      output_(fold_output(reader, sizes, n_mels, coef_), n_mels, kOutputKernel, format, contexts_) {}
 
 void MelNetwork::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
   stack_.forward(pool, rows, states);

@@ -56,7 +56,8 @@ ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architect
           reader,
           WindowConv::Config{.name = "downsample_conv.0", .inputs = n_mels_, .outputs = sizes_.idim, .activation = ops::Activation::kGelu},
           first_context_),
-      stack_(reader, "encoder", sizes_, ops::WeightFormat::kFloat32, stack_context_) {
+      stack_(reader, "encoder", sizes_, ops::WeightFormat::kFloat32, stack_context_),
+      output_(ops::WeightFormat::kFloat32, SoundLinear::Grade::kPrecise, reader.get("encoder.conv_out.weight", {sizes_.odim, sizes_.hidden, 1}), sizes_.odim, 1) {
   const std::size_t bins = architecture.n_fft / 2 + 1, dim = sizes_.idim;
   const std::vector<float> bank = reader.get("preprocessor_mel.mel_spec.mel_scale.fb", {bins, n_mels_});
   std::vector<float> transposed(bank.size());
@@ -68,8 +69,6 @@ ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architect
       kernel_major(reader.get("downsample_conv.2.weight", {dim, dim, kHalvingKernel}), dim, dim, kHalvingKernel);
   const std::vector<float> bias = reader.get("downsample_conv.2.bias", {dim});
   halving_conv_ = ops::make_linear(ops::WeightFormat::kFloat32, halving.data(), dim, dim * kHalvingKernel, bias.data());
-  const std::vector<float> output = reader.get("encoder.conv_out.weight", {sizes_.odim, sizes_.hidden, 1});
-  output_ = ops::make_linear(ops::WeightFormat::kFloat32, output.data(), sizes_.odim, sizes_.hidden);
 }
 
 std::vector<float> ReferenceEncoder::log_mel(ops::ComputePool& pool, std::span<const float> pcm) const {
@@ -108,7 +107,7 @@ std::vector<float> ReferenceEncoder::encode_mel(ops::ComputePool& pool, std::spa
   return run_in_chunks(halved, dim, stack_context_, std::max<std::size_t>(ConvStack::max_width(sizes_), sizes_.odim),
                        ConvStack::max_inner(sizes_), [&](StreamRows& rows, auto states) {
                          stack_.forward(pool, rows, states);
-                         rows.map_linear(pool, *output_, [&](const float* in, float* out) { std::copy_n(in, hidden, out); });
+                         rows.map_linear(pool, output_, [&](const float* in, float* out) { std::copy_n(in, hidden, out); });
                        });
 }
 

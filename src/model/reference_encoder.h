@@ -46,7 +46,7 @@ class ReferenceEncoder {
   WindowConv first_conv_;
   std::unique_ptr<const ops::Linear> halving_conv_;  // kernel 4, stride 2
   ConvStack stack_;
-  std::unique_ptr<const ops::Linear> output_;
+  SoundLinear output_;
 };
 
 }  // namespace tts::model

@@ -29,9 +29,8 @@ StreamRows::StreamRows(const Sizes& sizes)
       data_(sizes.rows * sizes.width),
       other_(sizes.rows * sizes.width),
       zero_(sizes.width),
-      plain_(ops::WeightFormat::kFloat32, sizes.rows, sizes.width),
+      input_(sizes.format, sizes.rows, SoundLinear::max_terms(sizes.format) * sizes.width),
       inner_(sizes.format, sizes.rows, sizes.inner) {
-  if (sizes.format != ops::WeightFormat::kFloat32) coded_ = ops::LinearInput(sizes.format, sizes.rows, sizes.width);
   segments_.reserve(sizes.segments);
   before_.reserve(sizes.segments);
   tiles_.reserve(sizes.rows / kTileRows + 2 * sizes.segments);
@@ -127,21 +126,24 @@ void StreamRows::remember(const Segment& before, const StreamState::Context& con
   }
 }
 
-void StreamRows::multiply(ops::ComputePool& pool, const ops::Linear& linear, const ops::LinearInput& input, std::size_t rows,
-                          ops::Activation activation) {
-  const std::size_t outputs = linear.outputs();
+void StreamRows::begin_input(const SoundLinear& linear) noexcept {
+  assert(linear.width() == width_);
+  input_.set_width(linear.terms() * width_);
+}
+
+void StreamRows::multiply(ops::ComputePool& pool, const SoundLinear& linear, std::size_t rows, ops::Activation activation) {
+  const std::size_t outputs = linear.linear().outputs();
   assert(rows <= max_rows_ && outputs <= max_width_);
-  if (rows > 0) linear.forward(pool, {input, rows}, ops::MutableRows{other_.data(), outputs}, activation);
-  multiply_adds_ += rows * linear.inputs() * outputs;
+  if (rows > 0) linear.linear().forward(pool, {input_, rows}, ops::MutableRows{other_.data(), outputs}, activation);
+  multiply_adds_ += rows * linear.linear().inputs() * outputs;
   take_other(outputs);
 }
 
-void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const ops::Linear& linear,
+void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const SoundLinear& linear,
                                ops::Activation activation) {
   const std::size_t pad = begin_layer(states, layer);
-  assert(segments_.empty() || linear.inputs() == (2 * pad + 1) * width_);
-  ops::LinearInput& input = input_of(linear.format());
-  input.set_width(width_);
+  begin_input(linear);
+  assert(segments_.empty() || linear.linear().inputs() == (2 * pad + 1) * input_.width());
   // Each run stands between its neighbours; provisional rows that follow the final ones share their window. Output rows that straddle
   // two windows are computed too and belong to no segment: a few, against one pass over the weights for all streams.
   std::size_t window_rows = 0;
@@ -161,8 +163,7 @@ void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> st
     const auto fill = [&](const Run& run) {
       const std::int64_t begin = run.begin - static_cast<std::int64_t>(pad);
       for (std::size_t i = 0; run.rows > 0 && i < run.rows + 2 * pad; ++i) {
-        std::copy_n(input_row(before, context, begin + static_cast<std::int64_t>(i)), width_, input.row(run.first + i));
-        input.commit_row(run.first + i);
+        linear.commit_row(input_, run.first + i, input_row(before, context, begin + static_cast<std::int64_t>(i)));
       }
     };
     if (joined(segment)) {
@@ -174,15 +175,15 @@ void StreamRows::window_linear(ops::ComputePool& pool, std::span<StreamState> st
     remember(before, context);
   });
   rows_ = window_rows > 2 * pad ? window_rows - 2 * pad : 0;
-  multiply(pool, linear, input, rows_, activation);
+  multiply(pool, linear, rows_, activation);
 }
 
-void StreamRows::feed_forward(ops::ComputePool& pool, const ops::Linear& wide, const ops::Linear& narrow, const ops::LinearInput& input) {
-  assert(wide.outputs() <= max_inner_ && narrow.outputs() == width_);
+void StreamRows::feed_forward(ops::ComputePool& pool, const SoundLinear& wide, const ops::Linear& narrow) {
+  assert(wide.linear().outputs() <= max_inner_ && narrow.outputs() == width_);
   if (rows_ == 0) return;
-  wide.forward(pool, {input, rows_}, inner_, ops::Activation::kGelu);
+  wide.linear().forward(pool, {input_, rows_}, inner_, ops::Activation::kGelu);
   narrow.forward_add(pool, {inner_, rows_}, {data_.data(), width_});
-  multiply_adds_ += rows_ * wide.outputs() * (wide.inputs() + narrow.outputs());
+  multiply_adds_ += rows_ * wide.linear().outputs() * (wide.linear().inputs() + narrow.outputs());
 }
 
 }  // namespace tts::model

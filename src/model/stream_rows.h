@@ -22,6 +22,7 @@
 #include "ops/compute_pool.h"
 #include "ops/linear.h"
 #include "ops/linear_input.h"
+#include "sound_linear.h"
 
 namespace tts::model {
 
@@ -84,7 +85,7 @@ class StreamRows {
     std::size_t width = 0;     // the widest matrix
     std::size_t inner = 0;     // the widest inner layer of a block
     std::size_t segments = 0;
-    ops::WeightFormat format = ops::WeightFormat::kFloat32;  // of the blocks; other linears may also be float32
+    ops::WeightFormat format = ops::WeightFormat::kFloat32;  // of the linears
   };
 
   explicit StreamRows(const Sizes& sizes);
@@ -114,31 +115,30 @@ class StreamRows {
 
   // The linear of fn(row): fn(const float* in, float* out) for each row, both as wide as the matrix.
   template <class Fn>
-  void map_linear(ops::ComputePool& pool, const ops::Linear& linear, Fn&& fn) {
+  void map_linear(ops::ComputePool& pool, const SoundLinear& linear, Fn&& fn) {
     begin_layer(0);
-    ops::LinearInput& input = input_of(linear.format());
-    input.set_width(width_);
+    begin_input(linear);
     for_each_tile(pool, [&](const Tile& tile, std::uint32_t) {
       for (std::size_t r = 0; r < tile.rows; ++r) {
-        fn(row(tile.in + r), input.row(tile.out + r));
-        input.commit_row(tile.out + r);
+        float* const out = input_.row(tile.out + r);
+        fn(row(tile.in + r), out);
+        linear.commit_row(input_, tile.out + r, out);
       }
     });
-    multiply(pool, linear, input, rows_, ops::Activation::kNone);
+    multiply(pool, linear, rows_, ops::Activation::kNone);
   }
 
   // A convolution without dilation whose kernel spans 2 * pad + 1 rows, as one linear over overlapping rows.
-  void window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const ops::Linear& linear,
+  void window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const SoundLinear& linear,
                      ops::Activation activation);
 
-  // x + narrow(gelu(wide(fn(x)))): fn(rows, count, out) makes `count` output rows; output row r sees the input rows rows[r] to
-  // rows[r + 2 * pad], itself in the middle.
+  // x + narrow(gelu(wide(fn(x)))): fn(rows, count, out, stride) makes `count` output rows, `stride` floats apart; output row r sees the
+  // input rows rows[r] to rows[r + 2 * pad], itself in the middle.
   template <class Fn>
-  void residual_block(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const ops::Linear& wide,
+  void residual_block(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const SoundLinear& wide,
                       const ops::Linear& narrow, Fn&& fn) {
     const std::size_t pad = begin_layer(states, layer);
-    ops::LinearInput& input = input_of(wide.format());
-    input.set_width(width_);
+    begin_input(wide);
     for_each_tile(pool, [&](const Tile& tile, std::uint32_t) {
       const float* around[kTileRows + 2 * kMaxPad] = {};
       const Segment& before = before_[tile.segment];
@@ -148,16 +148,16 @@ class StreamRows {
         for (std::size_t i = 0; i < tile.rows + 2 * pad; ++i) {
           around[i] = input_row(before, context, begin + static_cast<std::int64_t>(i));
         }
-        fn(std::as_const(around), tile.rows, input.row(tile.out));
+        fn(std::as_const(around), tile.rows, input_.row(tile.out), input_.width());
       }
       for (std::size_t r = 0; r < tile.rows; ++r) {
-        input.commit_row(tile.out + r);
+        wide.commit_row(input_, tile.out + r, input_.row(tile.out + r));
         std::copy_n(around[r + pad], width_, other_.data() + (tile.out + r) * width_);
       }
       if (tiles_left_[tile.segment].fetch_sub(1, std::memory_order_acq_rel) == 1) remember(before, context);
     });
     take_other(width_);
-    feed_forward(pool, wide, narrow, input);
+    feed_forward(pool, wide, narrow);
   }
 
  private:
@@ -184,10 +184,9 @@ class StreamRows {
   const float* input_row(const Segment& before, const StreamState::Context& context, std::int64_t position) const noexcept;
   void remember(const Segment& before, const StreamState::Context& context) const noexcept;
 
-  ops::LinearInput& input_of(ops::WeightFormat format) noexcept { return format == plain_.format() ? plain_ : coded_; }
-  void multiply(ops::ComputePool& pool, const ops::Linear& linear, const ops::LinearInput& input, std::size_t rows,
-                ops::Activation activation);
-  void feed_forward(ops::ComputePool& pool, const ops::Linear& wide, const ops::Linear& narrow, const ops::LinearInput& input);
+  void begin_input(const SoundLinear& linear) noexcept;
+  void multiply(ops::ComputePool& pool, const SoundLinear& linear, std::size_t rows, ops::Activation activation);
+  void feed_forward(ops::ComputePool& pool, const SoundLinear& wide, const ops::Linear& narrow);
   void take_other(std::size_t width);
 
   std::size_t max_rows_, max_width_, max_inner_, max_segments_;
@@ -197,8 +196,7 @@ class StreamRows {
   std::vector<std::atomic<std::uint32_t>> tiles_left_;  // by segment
   ops::AlignedBuffer data_, other_;                     // the matrix, and where the next one grows
   ops::AlignedBuffer zero_;                             // one row
-  ops::LinearInput plain_, coded_;                      // rows on their way into a linear, float32 and in the blocks' format
-  ops::LinearInput inner_;
+  ops::LinearInput input_, inner_;                      // rows on their way into a linear, and into a block's second one
   std::uint64_t multiply_adds_ = 0;
 };
 

@@ -2,7 +2,6 @@
 // Vocos backbone and head: log-mel rows to one row of log-magnitudes and phases a frame (model spec, Vocos).
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -34,7 +33,7 @@ class Vocos {
   ChannelNorm norm_;
   std::vector<ConvNextBlock> blocks_;
   ChannelNorm final_norm_;
-  std::unique_ptr<const ops::Linear> head_;
+  SoundLinear head_;
   std::vector<float> window_;
 };
 

@@ -107,7 +107,7 @@ float sum_exp_kernel(const float* x, std::size_t n, float highest) {
 }
 
 void depthwise_conv7_kernel(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
-                            const float* bias, float* y) {
+                            const float* bias, float* y, std::size_t y_stride) {
   const FloatTag d;
   const auto columns = [&](std::size_t c, auto load, auto store) {
     FloatVec w[7];
@@ -116,7 +116,7 @@ void depthwise_conv7_kernel(const float* const* rows, std::size_t count, std::si
     for (std::size_t r = 0; r < count; ++r) {
       FloatVec sum = b;
       for (std::size_t i = 0; i < 7; ++i) sum = hn::MulAdd(load(rows[r + i * dilation] + c), w[i], sum);
-      store(sum, y + r * channels + c);
+      store(sum, y + r * y_stride + c);
     }
   };
   std::size_t c = 0;
@@ -168,8 +168,8 @@ float sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum_kerne
 float sum_exp(const float* x, std::size_t n, float highest) { return HWY_DYNAMIC_DISPATCH(sum_exp_kernel)(x, n, highest); }
 
 void depthwise_conv7(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
-                     const float* bias, float* y) {
-  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(rows, count, channels, dilation, weight, bias, y);
+                     const float* bias, float* y, std::size_t y_stride) {
+  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(rows, count, channels, dilation, weight, bias, y, y_stride);
 }
 
 }  // namespace tts::model::ops

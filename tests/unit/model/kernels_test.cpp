@@ -79,21 +79,21 @@ TEST(Kernels, DepthwiseConvolutionReachesThreeTapsToEachSide) {
         const auto x = random_floats(around * stride, 8), weight = random_floats(7 * channels, 9), bias = random_floats(channels, 10);
         std::vector<const float*> rows;
         for (std::size_t r = 0; r < around; ++r) rows.push_back(x.data() + (around - 1 - r) * stride);  // rows may lie anywhere
-        std::vector<float> y(count * channels + 1, 77.0F);
-        depthwise_conv7(rows.data(), count, channels, dilation, weight.data(), bias.data(), y.data());
+        std::vector<float> y(count * stride, 77.0F);
+        depthwise_conv7(rows.data(), count, channels, dilation, weight.data(), bias.data(), y.data(), stride);
         for (std::size_t r = 0; r < count; ++r) {
           for (std::size_t c = 0; c < channels; ++c) {
             double expected = bias[c];
             for (std::size_t i = 0; i < 7; ++i) expected += double{rows[r + i * dilation][c]} * weight[i * channels + c];
-            ASSERT_NEAR(y[r * channels + c], expected, 2e-6);
+            ASSERT_NEAR(y[r * stride + c], expected, 2e-6);
           }
+          for (std::size_t c = channels; c < stride; ++c) ASSERT_EQ(y[r * stride + c], 77.0F);
         }
-        EXPECT_EQ(y.back(), 77.0F);
         // One row at a time gives the same bits.
         std::vector<float> single(channels);
         for (std::size_t r = 0; r < count; ++r) {
-          depthwise_conv7(rows.data() + r, 1, channels, dilation, weight.data(), bias.data(), single.data());
-          ASSERT_EQ(std::memcmp(single.data(), y.data() + r * channels, channels * sizeof(float)), 0);
+          depthwise_conv7(rows.data() + r, 1, channels, dilation, weight.data(), bias.data(), single.data(), channels);
+          ASSERT_EQ(std::memcmp(single.data(), y.data() + r * stride, channels * sizeof(float)), 0);
         }
       }
     }

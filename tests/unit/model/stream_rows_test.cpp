@@ -1,13 +1,11 @@
 #include "stream_rows.h"
 
 #include <algorithm>
-#include <memory>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "ops/linear.h"
 
 namespace tts::model {
 namespace {
@@ -20,8 +18,6 @@ class StreamRowsTest : public ::testing::Test {
   static constexpr std::size_t kLayers = 3;
 
   StreamRowsTest() : rows_({.rows = 64, .width = 4, .inner = 4, .segments = 4}), seen_(2) {
-    const float taps[] = {1, 10, 100}, bias = 1000;
-    conv_ = ops::make_linear(ops::WeightFormat::kFloat32, taps, 1, 3, &bias);
     for (int i = 0; i < 2; ++i) states_.emplace_back(specs_);
   }
 
@@ -35,7 +31,7 @@ class StreamRowsTest : public ::testing::Test {
 
   Values get(const StreamRows::Run& run) const { return {rows_.row(run.first), rows_.row(run.first + run.rows)}; }
 
-  void convolve(std::size_t layer = 0) { rows_.window_linear(pool_, states_, layer, *conv_, ops::Activation::kNone); }
+  void convolve(std::size_t layer = 0) { rows_.window_linear(pool_, states_, layer, conv_, ops::Activation::kNone); }
 
   Values push(std::size_t stream, const Values& in, bool last) {
     rows_.clear(1);
@@ -49,7 +45,8 @@ class StreamRowsTest : public ::testing::Test {
   ops::ComputePool pool_{2};
   StreamRows rows_;
   std::vector<std::int64_t> seen_;
-  std::unique_ptr<const ops::Linear> conv_;
+  const SoundLinear conv_{ops::WeightFormat::kFloat32, SoundLinear::Grade::kPrecise, std::vector<float>{1, 10, 100}, 1, 3,
+                          std::vector<float>{1000}};
 };
 
 TEST_F(StreamRowsTest, ZeroRowsStandBeforeTheFirstAndAfterTheLast) { EXPECT_EQ(push(0, {1, 2, 3}, true), (Values{1210, 1321, 1032})); }
