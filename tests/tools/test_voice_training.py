@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -76,9 +77,29 @@ class PipelineTest(unittest.TestCase):
         self.assertEqual(pipeline.share_done({"core_hours": "2"}, 8), 0.25)
         self.assertEqual(pipeline.share_done({"core_hours": "7.999"}, 8), 1)
         towards = {"core_hours": "2", "share": "0.7", "deadline": "1000030"}
-        self.assertEqual(pipeline.share_done(towards, 8, 1000000.0), 0.7)
-        self.assertEqual(pipeline.share_done(towards, 8, 2000000.0), 0.25)
+        self.assertEqual(pipeline.share_done(towards, 8, 1000000.0, now=900000.0), 0.7)
+        self.assertEqual(pipeline.share_done(towards, 8, 2000000.0, now=900000.0), 0.25)
+        self.assertEqual(pipeline.share_done(towards, 8, 2000000.0, now=2000000.0), 1)
         self.assertEqual(pipeline.share_done(towards, 0), 0)
+
+    def test_the_last_of_the_time_is_for_the_vocoder(self):
+        plan = Plan(False, 4.0, 0.0, 3.0, 8.0, 4)
+        self.assertEqual(pipeline.deadlines(plan, None), {})
+        self.assertEqual(pipeline.deadlines(plan, 100000.0, cores=2), {"gpt": 100000.0 - 5400, "vocos": 100000.0, "dvae": 100000.0 - 5400})
+        # Synthesis was cut short by the clock: nothing but the vocoder is left.
+        self.assertEqual(next_stage(plan, Reached(True, True, 0.3, 0.0, 0.0, 0.2, 1.0)), ("vocos", None))
+
+    def test_a_signal_ends_the_children_and_the_loop(self):
+        handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+        self.addCleanup(lambda: [signal.signal(n, h) for n, h in handlers.items()])
+        with tempfile.TemporaryDirectory() as scratch, mock.patch.object(pipeline, "HERE", scratch):
+            with open(os.path.join(scratch, "waits.py"), "w", encoding="utf-8") as f:
+                f.write("import time\ntime.sleep(600)\n")
+            stages = pipeline.Stages(Plan(False, 1.0, 0.0, 0.0, 1.0, 1), None, [])
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            self.assertFalse(stages.run(["waits.py"], ["waits.py"]))
+        self.assertTrue(stages.stopping)
+        self.assertEqual([child.returncode for child in stages.children], [-signal.SIGTERM] * 2)
 
     def test_arguments(self):
         self.assertEqual(support.run(pipeline.main, "--help")[0], 0)

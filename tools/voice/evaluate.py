@@ -133,8 +133,8 @@ def main():
         return mel(torch.from_numpy(np.ascontiguousarray(wave, np.float32))[None])[0].T.numpy()
     path = work.made("evaluation", name + ".jsonl")
     done = {(r["id"], r["seed"]) for r in read_jsonl(path)} if os.path.exists(path) else set()
-    groups = [g for g in a.groups.split(",") if speaker.languages != ("en",) or g == "en"]
-    todo = [(s, seed) for s in sentences(groups, a.limit) for seed in range(a.seeds if made else 1) if (s["id"], seed) not in done]
+    able = [s for s in sentences(a.groups.split(","), a.limit) if s["lang"] in speaker.languages and (group_of(s) != "mixed" or "mix" in speaker.reads)]
+    todo = [(s, seed) for s in able for seed in range(a.seeds if made else 1) if (s["id"], seed) not in done]
     hear, progress = Recogniser(work.path("whisper-base"), a.threads), Progress("evaluation", seconds=15)
     for number, (s, seed) in enumerate(todo):
         work.wait_while_paused()

@@ -3,7 +3,7 @@
 
   tools/voice/train                           go on from the shipped voice (models/nano) with new data
   tools/voice/train --from scratch            train everything from random numbers
-  tools/voice/train --until 07:30             stop by then, learning rate fallen, whatever is reached
+  tools/voice/train --until 07:30             stop by then, learning rates fallen, whatever is reached
   tools/voice/train --export                  afterwards: models/nano, its manifest and the codes its tests compare with
   tools/voice/train --status                  how far everything is
 
@@ -80,18 +80,28 @@ def next_stage(plan, reached):
     return None
 
 
-def share_done(found, hours, deadline=None):
-    """Core-hours in a run's metadata over those planned; towards the same deadline the run's own share, which counts the clock too. The
-    checkpoint of an imported part carries neither."""
+def deadlines(plan, end, cores=CORES):
+    """When data and GPT, and when Vocos have to be done: the last part of the time is Vocos's. {} without an end."""
+    if end is None:
+        return {}
+    return {"gpt": end - plan.vocos * 3600 / cores, "vocos": end, "dvae": end - plan.vocos * 3600 / cores}
+
+
+def share_done(found, hours, deadline=None, now=None):
+    """Core-hours in a run's metadata over those planned; towards the same deadline the run's own share, which counts the clock too; all of it
+    once the deadline has passed. The checkpoint of an imported part carries neither."""
     if hours <= 0:
         return 0.0
     share = float(found.get("core_hours", 0.0)) / hours
-    if deadline and abs(float(found.get("deadline", 0)) - deadline) < 90:
-        share = max(share, float(found.get("share", 0.0)))
+    if deadline is not None:
+        if (time.time() if now is None else now) >= deadline:
+            return 1.0
+        if abs(float(found.get("deadline", 0)) - deadline) < 90:
+            share = max(share, float(found.get("share", 0.0)))
     return 1.0 if share > 0.999 else share
 
 
-def measure(work, plan, deadline=None):
+def measure(work, plan, end=None):
     from checkpoints import metadata
     from extract_codes import known_codes
     from features import SAMPLE_RATE
@@ -103,14 +113,14 @@ def measure(work, plan, deadline=None):
     return Reached(corpus=os.path.exists(work.corpus), imported=all(os.path.exists(work.checkpoint(p)) for p in ("gpt", "decoder", "dvae", "vocos")),
                    audio=sum(r["samples"] for r in rows) / SAMPLE_RATE / 3600,
                    codes=sum(r["samples"] for r in rows if f"{r['id']}/{r['voice']}" in codes) / SAMPLE_RATE / 3600,
-                   **{name: share_done(found(name), getattr(plan, name), deadline) for name in ("dvae", "vocos", "gpt")})
+                   **{name: share_done(found(name), getattr(plan, name), deadlines(plan, end).get(name)) for name in ("dvae", "vocos", "gpt")})
 
 
 class Stages:
     """Runs stages as processes of their own: memory is returned, and a stage can be run by hand the same way."""
 
-    def __init__(self, plan, until, more):
-        self.plan, self.until, self.more = plan, until, more
+    def __init__(self, plan, end, more):
+        self.plan, self.end, self.more = plan, end, more
         self.stopping = False
         self.children = []
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -138,8 +148,9 @@ class Stages:
                 child.terminate()
                 child.wait()
 
-    def deadline(self):
-        return ["--until", self.until] if self.until else []
+    def until(self, run):
+        end = deadlines(self.plan, self.end).get(run)
+        return [] if end is None else ["--until", f"+{max(0.0, end - time.time()) / 60:.2f}m"]
 
     def perform(self, stage, target):
         plan, threads = self.plan, ["--threads", CORES]
@@ -148,14 +159,14 @@ class Stages:
         if stage == "import":
             return self.run(["import_nano.py"])
         if stage == "synthesize":
-            return self.run(*[["synthesize.py", "--worker", w, "--workers", CORES, "--hours", target, *self.deadline()] for w in range(CORES)])
+            return self.run(*[["synthesize.py", "--worker", w, "--workers", CORES, "--hours", target, *self.until("gpt")] for w in range(CORES)])
         if stage == "dvae":
-            return self.run(["train_dvae.py", "--hours", plan.dvae, *threads, *self.deadline()])
+            return self.run(["train_dvae.py", "--hours", plan.dvae, *threads, *self.until("dvae")])
         if stage == "codes":
             return self.run(["extract_codes.py"])
         if stage == "vocos":
-            return self.run(["train_vocos.py", "--hours", plan.vocos, *threads, *self.deadline()])
-        return self.run(["train_gpt.py", "--hours", plan.gpt, "--stop-share", target, *threads, *self.deadline(), *self.more])
+            return self.run(["train_vocos.py", "--hours", plan.vocos, *threads, *self.until("vocos")])
+        return self.run(["train_gpt.py", "--hours", plan.gpt, "--stop-share", target, *threads, *self.until("gpt"), *self.more])
 
 
     def finish(self):
@@ -181,7 +192,7 @@ def arguments(argv):
     p.add_argument("--vocos-hours", type=float, default=3.0, help="core-hours (default: %(default)s)")
     p.add_argument("--dvae-hours", type=float, help="core-hours (default: 1 from scratch; else 0, the codes then keep their meaning)")
     p.add_argument("--rounds", type=int, default=4, help="how often data and training alternate (default: %(default)s)")
-    p.add_argument("--until", help="stop by then: HH:MM, +90m, +2h")
+    p.add_argument("--until", help="stop by then: HH:MM, +90m, +2h; the last --vocos-hours / cores hours of the time are Vocos's")
     p.add_argument("--export", nargs="?", const=os.path.join(ROOT, "models", "nano"), metavar="FOLDER", help="write the model when nothing is left to do (default folder: models/nano)")
     p.add_argument("--no-evaluation", action="store_true", help="leave out the evaluation at the end (half an hour)")
     p.add_argument("--status", action="store_true")
@@ -198,7 +209,9 @@ def main(argv=None):
     if a.status:
         print(plan, measure(work, plan), next_stage(plan, measure(work, plan)), sep="\n")
         return 0
-    stages = Stages(plan, time.strftime("%H:%M", time.localtime(end)) if end else None, a.gpt_options.split())
+    if end and deadlines(plan, end)["gpt"] <= time.time():
+        print("train: all of the time until then is Vocos's; give less of it with --vocos-hours", file=sys.stderr)
+    stages = Stages(plan, end, a.gpt_options.split())
     found = None
     while not stages.stopping and (end is None or time.time() < end):
         reached = measure(work, plan, end)
@@ -209,7 +222,7 @@ def main(argv=None):
             break
         if not stages.perform(*found) and not stages.stopping:
             return f"stage {found[0]} failed; its message is above. Run the same command again to go on."
-        if found[0] != "synthesize" and measure(work, plan, end) == reached:
+        if found[0] != "synthesize" and not stages.stopping and measure(work, plan, end) == reached:
             return f"stage {found[0]} made no progress: this is a mistake in tools/voice/pipeline.py"
     if stages.stopping:
         return 0
