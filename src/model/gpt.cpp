@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kRowsAlone = 12;
 constexpr std::size_t kRowsPerBlock = 8;
 // Attention is cut finer than there are workers, so that they end together.
-constexpr std::size_t kBlocksPerWorker = 8;
+constexpr std::size_t kBlocksPerWorker = 24;
 
 std::size_t div_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -106,18 +106,26 @@ void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<c
   const std::size_t blocks_per_group = div_up(kv_heads, heads_per_block);
   for (std::size_t g = 0; g < groups_.size(); ++g)
     blocks_left_[g].store(static_cast<std::uint32_t>(blocks_per_group), std::memory_order_relaxed);
-  pool_.run(groups_.size() * blocks_per_group, [&](std::size_t block, std::uint32_t) {
+  const std::size_t blocks = groups_.size() * blocks_per_group;
+  pool_.run(blocks, [&](std::size_t block, std::uint32_t) {
     const std::size_t g = block / blocks_per_group, first = block % blocks_per_group * heads_per_block;
     const Group& group = groups_[g];
-    attend_heads(group, first, std::min(kv_heads, first + heads_per_block), index, rows);
+    const std::byte* next = nullptr;  // a worker takes blocks in order, mostly
+    if (block + 1 < blocks) {
+      const Group& following = groups_[(block + 1) / blocks_per_group];
+      next = cache_.head(rows[following.first_row].slot, index, (block + 1) % blocks_per_group * heads_per_block).records;
+    }
+    attend_heads(group, first, std::min(kv_heads, first + heads_per_block), index, rows, next);
     if (blocks_left_[g].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     for (std::size_t r = group.first_row; r < group.first_row + group.rows; ++r) attended_.commit_row(r);
   });
   layer.output->forward_add(pool_, {attended_, rows.size()}, {x_.data(), hidden_size()});
 }
 
-// Some key/value heads of one slot: positions into queries and keys, keys and values into the cache, then attention.
-void Gpt::attend_heads(const Group& group, std::size_t first_head, std::size_t end_head, std::size_t layer, std::span<const GptRow> rows) {
+// Some key/value heads of one slot: positions into queries and keys, keys and values into the cache, then attention. `next`: what this
+// worker will probably read afterwards.
+void Gpt::attend_heads(const Group& group, std::size_t first_head, std::size_t end_head, std::size_t layer, std::span<const GptRow> rows,
+                       const std::byte* next) {
   const std::size_t dim = weights_.head_dim(), query_heads = weights_.sizes.num_attention_heads;
   const std::size_t kv_heads = weights_.sizes.num_key_value_heads, queries = query_heads / kv_heads;
   const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
@@ -132,9 +140,10 @@ void Gpt::attend_heads(const Group& group, std::size_t first_head, std::size_t e
       cache_.store(slot, layer, h, rows[r].position, key, key + kv_heads * dim);
     }
     ops::KvHead history = cache_.head(slot, layer, h);
-    if (h + 1 < end_head) history.next = cache_.head(slot, layer, h + 1).records;
     for (std::size_t r = group.first_row; r < end_row; ++r) {
       for (std::size_t i = h * queries; i < (h + 1) * queries; ++i) {
+        if (r + 1 == end_row && i + 1 == (h + 1) * queries)
+          history.next = h + 1 < end_head ? cache_.head(slot, layer, h + 1).records : next;
         ops::attend(cache_.format(), qkv_.data() + r * qkv_width_ + i * dim, history, std::size_t{rows[r].position} + 1, dim, scale,
                     attended_.row(r) + i * dim);
       }

@@ -68,7 +68,8 @@ class Gpt {
   void group_rows(std::span<const GptRow> rows);
   void normalise(std::size_t rows, const std::vector<float>& weight);
   void attention(const GptLayerWeights& layer, std::size_t index, std::span<const GptRow> rows);
-  void attend_heads(const Group& group, std::size_t first_head, std::size_t end_head, std::size_t layer, std::span<const GptRow> rows);
+  void attend_heads(const Group& group, std::size_t first_head, std::size_t end_head, std::size_t layer, std::span<const GptRow> rows,
+                    const std::byte* next);
   void feed_forward(const GptLayerWeights& layer, std::size_t rows);
   void heads(std::span<const GptRow> rows);
 
