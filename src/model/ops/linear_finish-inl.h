@@ -18,6 +18,9 @@ namespace tts::model::ops::HWY_NAMESPACE {
 
 // A row of float32 results; vectors of `count` < kLanes columns at its end.
 struct FloatRow {
+  static HWY_INLINE FloatVec gelu(FloatVec v) { return gelu_vector(v); }
+  static HWY_INLINE FloatVec silu(FloatVec v) { return silu_vector(v); }
+
   float* y;
 
   FloatVec load(std::size_t column, std::size_t count) const {
@@ -32,8 +35,29 @@ struct FloatRow {
   }
 };
 
-// The same, rounded to bfloat16.
+// Results of formats that round the next product's input to fewer bits.
+struct CoarseFloatRow : FloatRow {
+  static HWY_INLINE FloatVec gelu(FloatVec v) { return coarse_gelu_vector(v); }
+  static HWY_INLINE FloatVec silu(FloatVec v) { return coarse_silu_vector(v); }
+};
+
+// The same, whose largest magnitudes are kept: [kLanes] of them, compared as bits so that NaN is above all.
+struct MeasuredFloatRow : CoarseFloatRow {
+  float* magnitudes;
+
+  void store(FloatVec value, std::size_t column, std::size_t count) const {
+    const hn::RebindToSigned<FloatTag> di;
+    const auto largest = hn::Max(hn::BitCast(di, hn::LoadU(FloatTag(), magnitudes)), hn::BitCast(di, hn::Abs(value)));
+    hn::StoreU(hn::BitCast(FloatTag(), largest), FloatTag(), magnitudes);
+    CoarseFloatRow::store(value, column, count);
+  }
+};
+
+// The same, rounded here, to bfloat16.
 struct BfloatRow {
+  static HWY_INLINE FloatVec gelu(FloatVec v) { return coarse_gelu_vector(v); }
+  static HWY_INLINE FloatVec silu(FloatVec v) { return coarse_silu_vector(v); }
+
   std::uint16_t* y;
 
   void store(FloatVec value, std::size_t column, std::size_t count) const { store_as_bfloat16(value, y + column, count); }
@@ -47,9 +71,9 @@ HWY_INLINE void finish_row(std::size_t columns, Value&& value, const Row& row) {
     const std::size_t count = columns - c;
     if constexpr (kFinish == Finish::kSwiGlu) {
       const std::size_t gate = c / kPanel * 2 * kPanel + c % kPanel;
-      row.store(hn::Mul(silu_vector(value(gate)), value(gate + kPanel)), c, count);
+      row.store(hn::Mul(Row::silu(value(gate)), value(gate + kPanel)), c, count);
     } else if constexpr (kFinish == Finish::kGelu) {
-      row.store(gelu_vector(value(c)), c, count);
+      row.store(Row::gelu(value(c)), c, count);
     } else if constexpr (kFinish == Finish::kAdd) {
       row.store(hn::Add(value(c), row.load(c, count)), c, count);
     } else {

@@ -40,8 +40,16 @@ class LinearInput {
   const std::int8_t* bytes(std::size_t r) const noexcept { return codes<const std::int8_t>() + r * width_; }
   const QuantizedRow& quantized(std::size_t r) const noexcept { return quantized_[r]; }  // int8: what bytes(r) mean
 
-  // For a linear that writes its result here and rounds by itself.
+  // For a linear that writes its result here. bfloat16: it rounds by itself.
   std::uint16_t* bfloats(std::size_t r) noexcept { return codes<std::uint16_t>() + r * width_; }
+
+  // int8: rows whose columns several workers write, each of them its own magnitudes; then commit_parts() has the columns that a worker
+  // wrote quantised where they are. `workers` is the pool's, at most kMaxWorkers.
+  static constexpr std::size_t kMaxWorkers = 256, kMagnitudes = 16;
+  void start_parts(std::size_t rows, std::size_t workers) noexcept;
+  float* magnitudes(std::size_t worker, std::size_t r) noexcept;  // [kMagnitudes], to be raised to |x|; NaN above all
+  // blocks blocks of `columns` columns were shared out by the pool.
+  void commit_parts(ComputePool& pool, std::size_t rows, std::size_t blocks, std::size_t columns);
 
  private:
   template <class Code>
@@ -55,6 +63,7 @@ class LinearInput {
   AlignedBuffer floats_;
   AlignedBuffer codes_;                  // bfloat16 or signed bytes, seen through floats
   std::vector<QuantizedRow> quantized_;  // [row], int8 only
+  AlignedBuffer magnitudes_;             // [worker][row][kMagnitudes], int8 only
 };
 
 }  // namespace tts::model::ops

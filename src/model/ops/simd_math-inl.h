@@ -88,6 +88,45 @@ HWY_INLINE FloatVec silu_vector(FloatVec x) {
   return hn::Div(x, hn::Add(hn::Set(d, 1.0F), e));
 }
 
+// The same two where the result is rounded to fewer bits anyway: a third of the time.
+
+// x * Phi(x), absolute error below 6e-5 for |x| < 20. A polynomial of x^2 for (Phi(x) - 1/2) / x that meets 1 at the clamp.
+HWY_INLINE FloatVec coarse_gelu_vector(FloatVec x) {
+  const FloatTag d;
+  const FloatVec limit = hn::Set(d, 4.4F);
+  const FloatVec clamped = hn::Max(hn::Min(x, limit), hn::Neg(limit));
+  const FloatVec u = hn::Mul(clamped, clamped);
+  FloatVec poly = hn::Set(d, 3.56943133e-11F);
+  poly = hn::MulAdd(poly, u, hn::Set(d, -3.75405093e-09F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, 1.74084804e-07F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, -4.72486966e-06F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, 8.42930331e-05F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, -1.05499262e-03F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, 9.64302845e-03F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, -6.60764309e-02F));
+  poly = hn::MulAdd(poly, u, hn::Set(d, 3.98761610e-01F));
+  return hn::Mul(x, hn::MulAdd(poly, clamped, hn::Set(d, 0.5F)));
+}
+
+// x / (1 + exp(-x)), relative error below 1e-5.
+HWY_INLINE FloatVec coarse_silu_vector(FloatVec x) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const FloatVec limit = hn::Set(d, 120.0F);  // exp(-x) and its reciprocal stay normal numbers
+  const FloatVec power = hn::Max(hn::Min(hn::Mul(x, hn::Set(d, -1.44269504F)), limit), hn::Neg(limit));
+  const auto whole = hn::NearestInt(power);
+  const FloatVec part = hn::Sub(power, hn::ConvertTo(d, whole));
+  FloatVec poly = hn::Set(d, 9.57011089e-03F);
+  poly = hn::MulAdd(poly, part, hn::Set(d, 5.59178930e-02F));
+  poly = hn::MulAdd(poly, part, hn::Set(d, 2.40247449e-01F));
+  poly = hn::MulAdd(poly, part, hn::Set(d, 6.93121811e-01F));
+  poly = hn::MulAdd(poly, part, hn::Set(d, 9.99999261e-01F));
+  const FloatVec exponential = hn::BitCast(d, hn::Add(hn::BitCast(di, poly), hn::ShiftLeft<23>(whole)));
+  const FloatVec sum = hn::Add(exponential, hn::Set(d, 1.0F));
+  const FloatVec estimate = hn::ApproximateReciprocal(sum);
+  return hn::Mul(x, hn::Mul(estimate, hn::NegMulAdd(sum, estimate, hn::Set(d, 2.0F))));
+}
+
 }  // namespace tts::model::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

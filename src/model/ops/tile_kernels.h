@@ -32,10 +32,17 @@ struct TileBlock {
   std::size_t x_stride;
   const std::byte* x_last;  // the last block of each row, x_last_stride bytes apart; bfloat16: finite where the row has ended
   std::size_t x_last_stride;
-  std::size_t rows;     // 1 .. kTileRows
-  std::uint32_t* sums;  // out: [group][kTileRows][kGroup] float (bfloat16) or int32; 64-byte aligned
-  bool fetch_ahead;     // the weights come from memory rather than from a cache
+  std::size_t rows;        // 1 .. kTileRows
+  std::uint32_t* sums;     // out: [group][kTileRows][kGroup] float (bfloat16) or int32; 64-byte aligned
+  const std::byte* fetch;  // weights that are soon read, to be brought near: as many bytes as these groups have; or null
 };
+
+// The part of `fetch` for one block of a row, the `step`-th of all groups'.
+inline void fetch_for(const TileBlock& block, std::size_t step) {
+  const std::byte* const from = block.fetch + step * 2 * kTileBytes;
+#pragma GCC unroll 32
+  for (std::size_t line = 0; line < 2 * kTileBytes / kBlockBytes; ++line) __builtin_prefetch(from + line * kBlockBytes);
+}
 
 // Both formats: the bits of a row's sums depend on that row only. int8: exact. bfloat16: the order of additions is the kernel's own.
 struct TileKernel {

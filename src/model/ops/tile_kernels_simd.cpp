@@ -4,7 +4,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/tile_kernels_simd.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -20,7 +19,6 @@ constexpr std::size_t kVectors = kPanel / kLanes;  // of one panel
 constexpr std::size_t kGroupVectors = 2 * kVectors;
 // Rows of one kernel: sums and inputs fill the register file (32 registers with AVX-512, else 16).
 constexpr std::size_t kMaxRows = kLanes == 16 ? 6 : kLanes == 8 ? 2 : 1;
-constexpr std::size_t kFetchAhead = 4 * kTileBytes;
 
 // Two inputs a line: bfloat16 in the low and in the high half of each 32 bits.
 struct Bfloat16 {
@@ -88,23 +86,20 @@ struct Int8 {
 
 // One row and more times one group. Every row is treated alike, whatever their number.
 template <class Format, std::size_t kRows>
-HWY_INLINE void multiply_group(const TileBlock& block, const std::byte* weight, std::size_t first_row, std::uint32_t* sums) {
+HWY_INLINE void multiply_group(const TileBlock& block, std::size_t group, std::size_t first_row) {
   const IntTag di;
+  const std::byte* weight = block.weight + group * block.depth * 2 * kTileBytes;
   typename Format::Sum sum[kRows][kGroupVectors];
   for (std::size_t r = 0; r < kRows; ++r) {
     for (std::size_t v = 0; v < kGroupVectors; ++v) sum[r][v] = Format::zero();
   }
-  const bool fetch_ahead = block.fetch_ahead && first_row == 0;
   for (std::size_t k = 0; k < block.depth; ++k) {
     const bool last = k + 1 == block.depth;
     const std::size_t stride = last ? block.x_last_stride : block.x_stride;
     const std::byte* const x = (last ? block.x_last : block.x + k * kBlockBytes) + first_row * stride;
+    if (first_row == 0 && block.fetch != nullptr) fetch_for(block, group * block.depth + k);
     for (std::size_t line = 0; line < kPanel; ++line) {
       const auto* const w = reinterpret_cast<const std::int32_t*>(weight + line * kBlockBytes);
-      if (fetch_ahead) {
-        hwy::Prefetch(w + kFetchAhead / sizeof(*w));
-        hwy::Prefetch(w + (kFetchAhead + kTileBytes) / sizeof(*w));
-      }
       typename Format::Input input[kRows];
       for (std::size_t r = 0; r < kRows; ++r) {
         std::int32_t values;
@@ -119,27 +114,25 @@ HWY_INLINE void multiply_group(const TileBlock& block, const std::byte* weight, 
     weight += 2 * kTileBytes;
   }
   for (std::size_t r = 0; r < kRows; ++r) {
-    for (std::size_t v = 0; v < kGroupVectors; ++v) Format::store(sum[r][v], sums + (first_row + r) * kGroup + v * kLanes);
+    for (std::size_t v = 0; v < kGroupVectors; ++v)
+      Format::store(sum[r][v], block.sums + (group * kTileRows + first_row + r) * kGroup + v * kLanes);
   }
 }
 
 template <class Format, std::size_t kRows = kMaxRows>
-HWY_INLINE void multiply_rows(std::size_t rows, const TileBlock& block, const std::byte* weight, std::size_t first_row,
-                              std::uint32_t* sums) {
-  if (rows == kRows) return multiply_group<Format, kRows>(block, weight, first_row, sums);
-  if constexpr (kRows > 1) multiply_rows<Format, kRows - 1>(rows, block, weight, first_row, sums);
+HWY_INLINE void multiply_rows(std::size_t rows, const TileBlock& block, std::size_t group, std::size_t first_row) {
+  if (rows == kRows) return multiply_group<Format, kRows>(block, group, first_row);
+  if constexpr (kRows > 1) multiply_rows<Format, kRows - 1>(rows, block, group, first_row);
 }
 
 template <class Format>
 HWY_INLINE void multiply(const TileBlock& block) {
   const std::size_t chunks = (block.rows + kMaxRows - 1) / kMaxRows;
   for (std::size_t group = 0; group < block.groups; ++group) {
-    const std::byte* const weight = block.weight + group * block.depth * 2 * kTileBytes;
-    std::uint32_t* const sums = block.sums + group * kTileRows * kGroup;
     std::size_t row = 0;
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t rows = block.rows / chunks + (chunk < block.rows % chunks ? 1 : 0);  // even, so that no chunk is thin
-      multiply_rows<Format>(rows, block, weight, row, sums);
+      multiply_rows<Format>(rows, block, group, row);
       row += rows;
     }
   }

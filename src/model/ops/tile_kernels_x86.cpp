@@ -19,7 +19,6 @@ namespace tts::model::ops {
 namespace {
 
 constexpr std::size_t kGroupBytes = 2 * kTileBytes;  // of one block: both panels
-constexpr std::size_t kFetchAhead = 4 * kGroupBytes;
 
 constexpr int kAmxRows = 16;  // of one tile
 
@@ -67,10 +66,12 @@ TTS_AMX TTS_ALWAYS_INLINE void add_block(const std::byte* weight, const std::byt
   }
 }
 
-template <bool kInt8, bool kTall>
+template <bool kInt8, bool kTall, bool kFetch>
 TTS_AMX void multiply_amx(const TileBlock& block) {
   const std::byte* weight = block.weight;
   const std::size_t body = block.depth - 1;
+  const std::byte* const x = block.x;
+  const std::size_t x_stride = block.x_stride;
   for (std::size_t group = 0; group < block.groups; ++group) {
     _tile_zero(0);
     _tile_zero(1);
@@ -78,18 +79,12 @@ TTS_AMX void multiply_amx(const TileBlock& block) {
       _tile_zero(2);
       _tile_zero(3);
     }
-    if (block.fetch_ahead) {
-      for (std::size_t k = 0; k < body; ++k) {
-        for (std::size_t line = 0; line < kGroupBytes; line += 64) _mm_prefetch(weight + kFetchAhead + line, _MM_HINT_T0);
-        add_block<kInt8, kTall>(weight, block.x + k * kBlockBytes, block.x_stride);
-        weight += kGroupBytes;
-      }
-    } else {
-      for (std::size_t k = 0; k < body; ++k) {
-        add_block<kInt8, kTall>(weight, block.x + k * kBlockBytes, block.x_stride);
-        weight += kGroupBytes;
-      }
+    for (std::size_t k = 0; k < body; ++k) {
+      if constexpr (kFetch) fetch_for(block, group * block.depth + k);
+      add_block<kInt8, kTall>(weight, x + k * kBlockBytes, x_stride);
+      weight += kGroupBytes;
     }
+    if constexpr (kFetch) fetch_for(block, group * block.depth + body);
     add_block<kInt8, kTall>(weight, block.x_last, block.x_last_stride);
     weight += kGroupBytes;
     std::uint32_t* const sums = block.sums + group * kTileRows * kGroup;
@@ -100,6 +95,15 @@ TTS_AMX void multiply_amx(const TileBlock& block) {
       _tile_stored(2, sums + kAmxRows * kGroup, kStride);
       _tile_stored(3, sums + kAmxRows * kGroup + kPanel, kStride);
     }
+  }
+}
+
+template <bool kInt8, bool kTall>
+TTS_AMX void multiply_amx(const TileBlock& block) {
+  if (block.fetch == nullptr) {
+    multiply_amx<kInt8, kTall, false>(block);
+  } else {
+    multiply_amx<kInt8, kTall, true>(block);
   }
 }
 
@@ -141,17 +145,15 @@ struct Bfloat16Avx512 {
 constexpr std::size_t kAvx512Rows = 12;  // 24 sums, and the weights of both panels
 
 template <class Format, std::size_t kRows>
-TTS_AVX512 void multiply_group_avx512(const TileBlock& block, const std::byte* weight, std::size_t first_row, std::uint32_t* sums) {
+TTS_AVX512 void multiply_group_avx512(const TileBlock& block, std::size_t group, std::size_t first_row) {
+  const std::byte* weight = block.weight + group * block.depth * kGroupBytes;
   typename Format::Sum low[kRows], high[kRows];
   for (std::size_t r = 0; r < kRows; ++r) low[r] = high[r] = Format::zero();
-  const bool fetch_ahead = block.fetch_ahead && first_row == 0;
   for (std::size_t k = 0; k < block.depth; ++k) {
     const bool last = k + 1 == block.depth;
     const std::size_t stride = last ? block.x_last_stride : block.x_stride;
     const std::byte* x = (last ? block.x_last : block.x + k * kBlockBytes) + first_row * stride;
-    if (fetch_ahead) {
-      for (std::size_t line = 0; line < kGroupBytes; line += 64) _mm_prefetch(weight + kFetchAhead + line, _MM_HINT_T0);
-    }
+    if (first_row == 0 && block.fetch != nullptr) fetch_for(block, group * block.depth + k);
     for (std::size_t line = 0; line < kPanel; ++line) {
       const __m512i w0 = _mm512_load_si512(weight), w1 = _mm512_load_si512(weight + kTileBytes);
       for (std::size_t r = 0; r < kRows; ++r) {
@@ -165,8 +167,9 @@ TTS_AVX512 void multiply_group_avx512(const TileBlock& block, const std::byte* w
     weight += kTileBytes;
   }
   for (std::size_t r = 0; r < kRows; ++r) {
-    Format::store(low[r], sums + (first_row + r) * kGroup);
-    Format::store(high[r], sums + (first_row + r) * kGroup + kPanel);
+    std::uint32_t* const sums = block.sums + (group * kTileRows + first_row + r) * kGroup;
+    Format::store(low[r], sums);
+    Format::store(high[r], sums + kPanel);
   }
 }
 
@@ -175,20 +178,18 @@ TTS_AVX512 void multiply_group_avx512(const TileBlock& block, const std::byte* w
 constexpr std::size_t kAvxVnniRows = 3;  // 12 sums of 8 columns
 
 template <std::size_t kRows>
-TTS_AVX_VNNI void multiply_group_avx_vnni(const TileBlock& block, const std::byte* weight, std::size_t first_row, std::uint32_t* sums) {
+TTS_AVX_VNNI void multiply_group_avx_vnni(const TileBlock& block, std::size_t group, std::size_t first_row) {
   constexpr std::size_t kVectors = kGroup / 8;
+  const std::byte* weight = block.weight + group * block.depth * kGroupBytes;
   __m256i sum[kRows][kVectors];
   for (std::size_t r = 0; r < kRows; ++r) {
     for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = _mm256_setzero_si256();
   }
-  const bool fetch_ahead = block.fetch_ahead && first_row == 0;
   for (std::size_t k = 0; k < block.depth; ++k) {
     const bool last = k + 1 == block.depth;
     const std::size_t stride = last ? block.x_last_stride : block.x_stride;
     const std::byte* x = (last ? block.x_last : block.x + k * kBlockBytes) + first_row * stride;
-    if (fetch_ahead) {
-      for (std::size_t line = 0; line < kGroupBytes; line += 64) _mm_prefetch(weight + kFetchAhead + line, _MM_HINT_T0);
-    }
+    if (first_row == 0 && block.fetch != nullptr) fetch_for(block, group * block.depth + k);
     for (std::size_t line = 0; line < kPanel; ++line) {
       __m256i value[kRows];
       for (std::size_t r = 0; r < kRows; ++r) {
@@ -206,26 +207,23 @@ TTS_AVX_VNNI void multiply_group_avx_vnni(const TileBlock& block, const std::byt
     weight += kTileBytes;
   }
   for (std::size_t r = 0; r < kRows; ++r) {
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      _mm256_store_si256(reinterpret_cast<__m256i*>(sums + (first_row + r) * kGroup + v * 8), sum[r][v]);
-    }
+    std::uint32_t* const sums = block.sums + (group * kTileRows + first_row + r) * kGroup;
+    for (std::size_t v = 0; v < kVectors; ++v) _mm256_store_si256(reinterpret_cast<__m256i*>(sums + v * 8), sum[r][v]);
   }
 }
 
 // ---- Rows in chunks that a kernel's registers hold ----
 
-using GroupKernel = void (*)(const TileBlock& block, const std::byte* weight, std::size_t first_row, std::uint32_t* sums);
+using GroupKernel = void (*)(const TileBlock& block, std::size_t group, std::size_t first_row);
 
 template <std::size_t kMaxRows>
 void multiply_in_chunks(const TileBlock& block, const GroupKernel (&kernels)[kMaxRows]) {
   const std::size_t chunks = (block.rows + kMaxRows - 1) / kMaxRows;
   for (std::size_t group = 0; group < block.groups; ++group) {
-    const std::byte* const weight = block.weight + group * block.depth * kGroupBytes;
-    std::uint32_t* const sums = block.sums + group * kTileRows * kGroup;
     std::size_t row = 0;
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t rows = block.rows / chunks + (chunk < block.rows % chunks ? 1 : 0);  // even, so that no chunk is thin
-      kernels[rows - 1](block, weight, row, sums);
+      kernels[rows - 1](block, group, row);
       row += rows;
     }
   }

@@ -8,6 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/tiled_linear.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -29,7 +30,11 @@ struct FinishBlock {
   float* y;  // first output of the first row, or null
   std::uint16_t* y_bfloat16;
   std::size_t y_stride;
+  float* magnitudes;       // of the first row (LinearInput::magnitudes), or null
+  const std::byte* fetch;  // what the next block reads: kFetchLines lines a row are brought near meanwhile; or null
 };
+
+constexpr std::size_t kFetchLines = 2;
 
 }  // namespace tts::model::ops
 #endif
@@ -40,13 +45,13 @@ namespace tts::model::ops::HWY_NAMESPACE {
 using IntTag = hn::RebindToSigned<FloatTag>;
 
 template <Finish kFinish, class Row>
-HWY_INLINE void finish_sums(const FinishBlock& block, std::size_t r, const Row& row) {
+HWY_INLINE void finish_sums(const FinishBlock& block, std::size_t r, std::size_t columns, const Row& row) {
   const FloatTag d;
   const std::uint32_t* const sums = block.sums + r * kGroup;
   if (block.scales == nullptr) {
     const auto* const floats = reinterpret_cast<const float*>(sums);
     finish_row<kFinish>(
-        block.columns, [&](std::size_t c) { return hn::Add(hn::Load(d, floats + c), hn::LoadU(d, block.bias + c)); }, row);
+        columns, [&](std::size_t c) { return hn::Add(hn::Load(d, floats + c), hn::LoadU(d, block.bias + c)); }, row);
   } else {
     const IntTag di;
     const auto* const ints = reinterpret_cast<const std::int32_t*>(sums);
@@ -57,29 +62,51 @@ HWY_INLINE void finish_sums(const FinishBlock& block, std::size_t r, const Row& 
       const FloatVec sum = hn::ConvertTo(d, hn::Sub(hn::Load(di, ints + c), excess));
       return hn::Add(hn::Mul(hn::Mul(sum, row_scale), hn::LoadU(d, block.scales + c)), hn::LoadU(d, block.bias + c));
     };
-    finish_row<kFinish>(block.columns, value, row);
+    finish_row<kFinish>(columns, value, row);
   }
 }
 
 template <Finish kFinish>
-HWY_INLINE void finish_rows(const FinishBlock& block) {
+HWY_INLINE void finish_rows(const FinishBlock& block, std::size_t columns) {
+  const std::byte* fetch = block.fetch;
   for (std::size_t r = 0; r < block.rows; ++r) {
+    if (fetch != nullptr) {
+      for (std::size_t line = 0; line < kFetchLines; ++line) hwy::Prefetch(fetch + line * 64);
+      fetch += kFetchLines * 64;
+    }
     if constexpr (kFinish != Finish::kAdd) {
       if (block.y_bfloat16 != nullptr) {
-        finish_sums<kFinish>(block, r, BfloatRow{block.y_bfloat16 + r * block.y_stride});
+        finish_sums<kFinish>(block, r, columns, BfloatRow{block.y_bfloat16 + r * block.y_stride});
         continue;
       }
     }
-    finish_sums<kFinish>(block, r, FloatRow{block.y + r * block.y_stride});
+    const CoarseFloatRow row{{block.y + r * block.y_stride}};
+    if constexpr (kFinish != Finish::kAdd) {
+      if (block.magnitudes != nullptr) {
+        finish_sums<kFinish>(block, r, columns, MeasuredFloatRow{row, block.magnitudes + r * LinearInput::kMagnitudes});
+        continue;
+      }
+    }
+    finish_sums<kFinish>(block, r, columns, row);
+  }
+}
+
+template <Finish kFinish>
+HWY_INLINE void finish_columns(const FinishBlock& block) {
+  constexpr std::size_t kWhole = kFinish == Finish::kSwiGlu ? kPanel : kGroup;
+  if (block.columns == kWhole) {
+    finish_rows<kFinish>(block, kWhole);
+  } else {
+    finish_rows<kFinish>(block, block.columns);
   }
 }
 
 void finish_block(const FinishBlock& block) {
   switch (block.finish) {
-    case Finish::kStore: return finish_rows<Finish::kStore>(block);
-    case Finish::kGelu: return finish_rows<Finish::kGelu>(block);
-    case Finish::kSwiGlu: return finish_rows<Finish::kSwiGlu>(block);
-    case Finish::kAdd: return finish_rows<Finish::kAdd>(block);
+    case Finish::kStore: return finish_columns<Finish::kStore>(block);
+    case Finish::kGelu: return finish_columns<Finish::kGelu>(block);
+    case Finish::kSwiGlu: return finish_columns<Finish::kSwiGlu>(block);
+    case Finish::kAdd: return finish_columns<Finish::kAdd>(block);
   }
 }
 
@@ -93,7 +120,11 @@ HWY_EXPORT(finish_block);
 
 namespace {
 
-constexpr std::size_t kMaxGroups = 4;  // of one block of work
+// int8 results for another product: at least so many rows of at least so many columns are quantised where they were made.
+constexpr std::size_t kPartRows = 4, kPartColumns = 1536;
+constexpr std::size_t kMaxGroups = 4;                  // of one block of work
+constexpr std::size_t kBlockWeightBytes = 200 * 1024;  // of one block of work, when there is a choice
+constexpr std::size_t kFetchAhead = 1024;
 
 // Rows of one block of work: as many as leave room for the weights in a core's second cache.
 constexpr std::size_t kInputBytes = 768 * 1024;
@@ -118,6 +149,7 @@ struct TiledLinear::Output {
   float* floats;
   std::uint16_t* bfloats;
   std::size_t stride;
+  LinearInput* measured;  // int8: keeps magnitudes, or null
 };
 
 TiledLinear::TiledLinear(WeightFormat format, const float* weight, std::size_t outputs, std::size_t inputs, const float* bias)
@@ -172,6 +204,12 @@ void TiledLinear::pack(const float* weight, std::size_t first_panel, std::size_t
   }
 }
 
+// Two blocks a worker at least, so that a worker that falls behind can be helped out.
+std::size_t TiledLinear::groups_per_block_for(const ComputePool& pool) const noexcept {
+  const std::size_t most = std::clamp<std::size_t>(kBlockWeightBytes / (depth_ * 2 * kTileBytes), 1, kMaxGroups);
+  return std::clamp<std::size_t>(groups_ / (2 * std::size_t{pool.workers()}), 1, most);
+}
+
 void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) const {
   if (x.rows == 0) return;
   const std::size_t width = x.input.width();
@@ -187,17 +225,19 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
   const TileKernel kernel = tile_kernel(format_);
   const auto finish = HWY_DYNAMIC_DISPATCH(finish_block);
 
-  // Two blocks a worker at least, so that a worker that falls behind can be helped out.
-  const std::size_t groups_per_block = std::clamp<std::size_t>(groups_ / (2 * std::size_t{pool.workers()}), 1, kMaxGroups);
+  const std::size_t groups_per_block = groups_per_block_for(pool);
   const std::size_t column_blocks = divide_up(groups_, groups_per_block);
   const std::size_t rows_per_block = std::max(kTileRows, kInputBytes / row_bytes / kTileRows * kTileRows);
   const std::size_t row_blocks = divide_up(x.rows, rows_per_block);
-  pool.run(column_blocks * row_blocks, [&](std::size_t index, std::uint32_t) {
+  if (y.measured != nullptr) y.measured->start_parts(x.rows, pool.workers());
+  pool.run(column_blocks * row_blocks, [&](std::size_t index, std::uint32_t worker) {
     alignas(64) std::uint32_t sums[kMaxGroups * kTileRows * kGroup];
     alignas(64) std::byte last[kTileRows * kBlockBytes];
     const std::size_t first_group = index / row_blocks * groups_per_block;
     const std::size_t groups = std::min(groups_per_block, groups_ - first_group);
     const std::size_t row_begin = index % row_blocks * rows_per_block, row_end = std::min(x.rows, row_begin + rows_per_block);
+    const std::byte* const weight = weight_.data() + first_group * depth_ * 2 * kTileBytes;
+    const std::size_t weight_bytes = groups * depth_ * 2 * kTileBytes;
     for (std::size_t row = row_begin; row < row_end; row += kTileRows) {
       const std::size_t rows = std::min(kTileRows, row_end - row);
       const std::byte* const rows_x = first_x + row * stride;
@@ -208,7 +248,7 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
           std::memset(to + (row_bytes - body_bytes), 0, kBlockBytes - (row_bytes - body_bytes));
         }
       }
-      kernel.multiply({.weight = weight_.data() + first_group * depth_ * 2 * kTileBytes,
+      kernel.multiply({.weight = weight,
                        .groups = groups,
                        .depth = depth_,
                        .x = rows_x,
@@ -217,7 +257,9 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
                        .x_last_stride = copy_last ? kBlockBytes : stride,
                        .rows = rows,
                        .sums = sums,
-                       .fetch_ahead = row == row_begin});
+                       .fetch = row == row_begin ? weight + kFetchAhead : nullptr});
+      // The weights behind these are what this worker reads next, unless more rows take these again.
+      const std::byte* fetch = row_end == x.rows && row + rows == row_end ? weight + weight_bytes + kFetchAhead : nullptr;
       for (std::size_t group = 0; group < groups; ++group) {
         const std::size_t column = (first_group + group) * columns_per_group();
         const std::size_t y_offset = row * y.stride + column;
@@ -231,29 +273,41 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
                 .quantized_step = x.step,
                 .y = y.floats == nullptr ? nullptr : y.floats + y_offset,
                 .y_bfloat16 = y.bfloats == nullptr ? nullptr : y.bfloats + y_offset,
-                .y_stride = y.stride});
+                .y_stride = y.stride,
+                .magnitudes = y.measured == nullptr ? nullptr : y.measured->magnitudes(worker, row),
+                .fetch = fetch});
+        if (fetch != nullptr) fetch += rows * kFetchLines * kBlockBytes;
       }
     }
   });
 }
 
 void TiledLinear::forward(ComputePool& pool, const InputRows& x, const MutableRows& y, Activation activation) const {
-  run(pool, x, {.finish = finish_of(activation), .floats = y.data, .bfloats = nullptr, .stride = y.stride});
+  run(pool, x, {.finish = finish_of(activation), .floats = y.data, .bfloats = nullptr, .stride = y.stride, .measured = nullptr});
 }
 
 void TiledLinear::forward(ComputePool& pool, const InputRows& x, LinearInput& y, Activation activation) const {
   assert(y.format() == format_ && &y != &x.input && x.rows <= y.max_rows());
   y.set_width(outputs_);
+  Output output{.finish = finish_of(activation), .floats = nullptr, .bfloats = nullptr, .stride = outputs_, .measured = nullptr};
   if (format_ == WeightFormat::kBfloat16) {
-    run(pool, x, {.finish = finish_of(activation), .floats = nullptr, .bfloats = y.bfloats(0), .stride = outputs_});
-  } else {  // a row's scale is known when all of it is there
-    run(pool, x, {.finish = finish_of(activation), .floats = y.row(0), .bfloats = nullptr, .stride = outputs_});
-    y.commit(pool, x.rows);
+    output.bfloats = y.bfloats(0);
+    return run(pool, x, output);
   }
+  // A row's step is known when all of it is there.
+  output.floats = y.row(0);
+  if (x.rows < kPartRows || outputs_ < kPartColumns || pool.workers() > LinearInput::kMaxWorkers) {
+    run(pool, x, output);
+    return y.commit(pool, x.rows);
+  }
+  output.measured = &y;
+  run(pool, x, output);
+  const std::size_t groups_per_block = groups_per_block_for(pool);
+  y.commit_parts(pool, x.rows, divide_up(groups_, groups_per_block), groups_per_block * columns_per_group());
 }
 
 void TiledLinear::forward_add(ComputePool& pool, const InputRows& x, const MutableRows& y) const {
-  run(pool, x, {.finish = Finish::kAdd, .floats = y.data, .bfloats = nullptr, .stride = y.stride});
+  run(pool, x, {.finish = Finish::kAdd, .floats = y.data, .bfloats = nullptr, .stride = y.stride, .measured = nullptr});
 }
 
 }  // namespace tts::model::ops

@@ -28,6 +28,7 @@ class TiledLinear final : public Linear {
   struct Output;
 
   std::size_t columns_per_group() const noexcept { return gated_ ? kPanel : kGroup; }
+  std::size_t groups_per_block_for(const ComputePool& pool) const noexcept;
   void pack(const float* weight, std::size_t first_panel, std::size_t panel_step);
   void run(ComputePool& pool, const InputRows& x, const Output& y) const;
 

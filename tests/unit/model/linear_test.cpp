@@ -60,6 +60,9 @@ std::vector<double> times(const Floats& x, const Floats& weight, std::size_t inp
 double exact_gelu(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
 double exact_silu(double x) { return x / (1.0 + std::exp(-x)); }
 
+// Of GELU in formats that round what follows it.
+constexpr double kCoarse = 6e-5;
+
 // Of float32 sums of products of values up to 1, which a format has rounded.
 double tolerance(std::size_t inputs) { return 1e-6 * std::sqrt(static_cast<double>(inputs)) + 1e-6; }
 
@@ -101,7 +104,7 @@ TEST(Linear, AgreesWithDoublePrecisionOnEveryTarget) {
                 }
                 const double value = expected[m * sizes.outputs + n];
                 ASSERT_NEAR(plain[at], value, tolerance(sizes.inputs));
-                ASSERT_NEAR(gelu[at], exact_gelu(value), 2 * tolerance(sizes.inputs));
+                ASSERT_NEAR(gelu[at], exact_gelu(value), 2 * tolerance(sizes.inputs) + (format == WeightFormat::kFloat32 ? 0.0 : kCoarse));
                 ASSERT_NEAR(added[at], before[at] + value, tolerance(sizes.inputs));
               }
             }
@@ -212,7 +215,7 @@ TEST(Linear, AnInputAsOutputHoldsWhatTheNextProductReads) {
   for (const WeightFormat format : kWeightFormats) {
     for_each_linear_target(format, [&] {
       ComputePool pool(2);
-      for (const Sizes sizes : {Sizes{100, 64}, Sizes{37, 50}}) {
+      for (const Sizes sizes : {Sizes{100, 64}, Sizes{37, 50}, Sizes{1601, 20}}) {  // the last is wide enough to be rounded in parts
         const std::size_t rows = 35;
         const Floats weight = random_floats(sizes.outputs * sizes.inputs, 14), up = random_floats(sizes.outputs * sizes.inputs, 15);
         const auto plain = make_linear(format, weight.data(), sizes.outputs, sizes.inputs);
