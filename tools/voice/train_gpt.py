@@ -168,7 +168,8 @@ def main():
         run.update(loss, parts)
         if held and (step + 1) % a.validate_every == 0:
             run.progress.line(run.step, run.share(), {f"held_out_{k}": v for k, v in validate(run.average.module, held, a).items()})
-    print("gpt: held out", {k: round(v, 4) for k, v in validate(run.average.module, held, a).items()}, flush=True)
+    if held:
+        print("gpt: held out", {k: round(v, 4) for k, v in validate(run.average.module, held, a).items()}, flush=True)
     return 0
 
 
