@@ -121,7 +121,7 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
                          .speaker_precision = manifest.speaker_precision});
   });
   problems.throw_if_any(manifest.name);
-  spdlog::info("model {}: {}; {} threads, {} instructions", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
+  spdlog::info("model {}: {}; {} threads; {}", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
   return {.engine = *std::move(engine), .voices = *std::move(voices)};
 }
 

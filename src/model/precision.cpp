@@ -3,8 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <stdexcept>
+#include <string_view>
 
 #include <hwy/highway.h>
+
+#include "ops/tile_kernels.h"
 
 namespace tts::model {
 namespace {
@@ -30,15 +33,22 @@ std::string name(Format format) {
 
 Formats choose_formats(const Precision& precision) {
   if (precision.sound == NumberFormat::kInt8) throw std::runtime_error("the sound networks do not run in int8; choose bfloat16 or float32");
-  return {.weights = format_of(precision.weights, ops::WeightFormat::kFloat32),
-          .kv = format_of(precision.kv, ops::KvFormat::kFloat32),
-          .sound = format_of(precision.sound, ops::WeightFormat::kFloat32)};
+  // A language model is bound by reading weights, keys and values: the smallest format is the fastest everywhere. The sound networks are
+  // bound by arithmetic, where bfloat16 wins with matrix tiles only.
+  const bool tiles = std::string_view(ops::tile_kernel(ops::WeightFormat::kBfloat16).name) == "amx";
+  return {.weights = format_of(precision.weights, ops::WeightFormat::kInt8),
+          .kv = format_of(precision.kv, ops::KvFormat::kInt8),
+          .sound = format_of(precision.sound, tiles ? ops::WeightFormat::kBfloat16 : ops::WeightFormat::kFloat32)};
 }
 
 std::string describe(const Formats& formats) {
   return name(formats.weights) + " weights, " + name(formats.kv) + " keys and values, " + name(formats.sound) + " sound";
 }
 
-std::string instruction_set() { return hwy::TargetName(hwy::SupportedTargets() & -hwy::SupportedTargets()); }
+std::string instruction_set() {
+  const std::int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
+  return std::string(hwy::TargetName(best)) + ", bfloat16 on " + ops::tile_kernel(ops::WeightFormat::kBfloat16).name + ", int8 on " +
+         ops::tile_kernel(ops::WeightFormat::kInt8).name;
+}
 
 }  // namespace tts::model

@@ -52,12 +52,13 @@ inline std::filesystem::path write_changed(const std::filesystem::path& original
   return path;
 }
 
-inline GptWeights load_golden_gpt(const std::optional<ChangedWeight>& change = std::nullopt) {
+inline GptWeights load_golden_gpt(const std::optional<ChangedWeight>& change = std::nullopt,
+                                  ops::WeightFormat format = ops::WeightFormat::kFloat32) {
   std::filesystem::path embed = testing::golden_path("model/asset/Embed.safetensors");
   if (change) embed = write_changed(embed, *change);
-  GptWeights weights = load_gpt_weights(testing::golden_manifest().architecture.gpt,
-                                        SafetensorsFile(testing::golden_path("model/asset/gpt/model.safetensors")), SafetensorsFile(embed),
-                                        ops::WeightFormat::kFloat32);
+  GptWeights weights =
+      load_gpt_weights(testing::golden_manifest().architecture.gpt,
+                       SafetensorsFile(testing::golden_path("model/asset/gpt/model.safetensors")), SafetensorsFile(embed), format);
   if (change) std::filesystem::remove(embed);
   return weights;
 }

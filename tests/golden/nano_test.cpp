@@ -11,6 +11,7 @@
 
 #include "cpu_step_engine.h"
 #include "golden_gpt.h"
+#include "precision.h"
 #include "safetensors.h"
 #include "support/golden_data.h"
 
@@ -40,10 +41,11 @@ class Nano : public ::testing::Test {
     }
   }
 
-  static std::unique_ptr<CpuStepEngine> make_engine(const CpuEngineOptions& options = kOptions) {
+  static std::unique_ptr<CpuStepEngine> make_engine(CpuEngineOptions options = kOptions, const Formats& formats = {}) {
     GptWeights weights = load_gpt_weights(manifest_.architecture.gpt, SafetensorsFile(manifest_.files.at("gpt").path),
-                                          SafetensorsFile(manifest_.files.at("embed").path), ops::WeightFormat::kFloat32);
-    return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(manifest_, false, ops::WeightFormat::kFloat32), options);
+                                          SafetensorsFile(manifest_.files.at("embed").path), formats.weights);
+    options.kv = formats.kv;
+    return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(manifest_, false, formats.sound), options);
   }
 
   struct Utterance {
@@ -142,16 +144,20 @@ TEST_F(Nano, AnUtteranceIsBitEqualAloneAndAmongFifteenOthers) {
     if (i % 5 == 4) together.back().prompt.mel_path = engine::MelPath::kCodes;
   }
   const std::vector<Utterance> fresh = together;
-  run(*make_engine(), together, 7);
   CpuEngineOptions one_thread = kOptions;
   one_thread.compute_threads = 1;
-  const auto engine = make_engine(one_thread);
-  for (std::size_t i = 0; i < fresh.size(); i += 3) {
-    std::vector<Utterance> alone{fresh[i]};
-    run(*engine, alone, 64);
-    EXPECT_EQ(alone[0].codes, together[i].codes) << "utterance " << i;
-    EXPECT_EQ(alone[0].pcm, together[i].pcm) << "utterance " << i;
-    EXPECT_FALSE(alone[0].pcm.empty());
+  for (const Formats& formats : {Formats{}, Formats{ops::WeightFormat::kBfloat16, ops::KvFormat::kBfloat16, ops::WeightFormat::kBfloat16},
+                                 Formats{ops::WeightFormat::kInt8, ops::KvFormat::kInt8, ops::WeightFormat::kBfloat16}}) {
+    together = fresh;
+    run(*make_engine(kOptions, formats), together, 7);
+    const auto engine = make_engine(one_thread, formats);
+    for (std::size_t i = 0; i < fresh.size(); i += 3) {
+      std::vector<Utterance> alone{fresh[i]};
+      run(*engine, alone, 64);
+      EXPECT_EQ(alone[0].codes, together[i].codes) << "utterance " << i << ", " << describe(formats);
+      EXPECT_EQ(alone[0].pcm, together[i].pcm) << "utterance " << i << ", " << describe(formats);
+      EXPECT_FALSE(alone[0].pcm.empty());
+    }
   }
 }
 

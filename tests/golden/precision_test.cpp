@@ -129,12 +129,30 @@ TEST(Precision, BundledVoice) {
     passages.push_back(std::move(passage));
   }
   check("bundled voice", load, passages,
-        {{"bfloat16 weights", kBf16, Kv::kFloat32, 1, 1},
-         {"bfloat16 keys and values", kF32, Kv::kBfloat16, 1, 1},
-         {"bfloat16 both", kBf16, Kv::kBfloat16, 1, 1},
-         {"int8 weights", kInt8, Kv::kFloat32, 1, 1},
-         {"int8 keys and values", kF32, Kv::kInt8, 1, 1},
-         {"int8 both", kInt8, Kv::kInt8, 1, 1}});
+        {{"bfloat16 weights", kBf16, Kv::kFloat32, 0.006, 0.015},
+         {"bfloat16 keys and values", kF32, Kv::kBfloat16, 0.006, 0.01},
+         {"bfloat16 both", kBf16, Kv::kBfloat16, 0.009, 0.02},
+         {"int8 weights", kInt8, Kv::kFloat32, 0.02, 0.05},
+         {"int8 keys and values", kF32, Kv::kInt8, 0.016, 0.03},
+         {"int8 both", kInt8, Kv::kInt8, 0.026, 0.05}});
+}
+
+// The recorded prompts of the random model.
+TEST(Precision, GoldenModel) {
+  std::vector<Passage> passages;
+  for (const char* name : {"prefill_b1", "prefill_zero_shot"}) {
+    const testing::GoldenFile golden(name);
+    const std::size_t length = golden.shape("emb")[1], hidden = golden.shape("emb")[2];
+    const std::vector<float> emb = golden.floats("emb");
+    Passage passage;
+    for (std::size_t at = 0; at < length; ++at) {
+      const auto row = emb.begin() + static_cast<std::ptrdiff_t>(at * hidden);
+      passage.input.emplace_back(row, row + static_cast<std::ptrdiff_t>(hidden));
+    }
+    passages.push_back(std::move(passage));
+  }
+  check("goldens' model", [](ops::WeightFormat format) { return load_golden_gpt(std::nullopt, format); }, passages,
+        {{"bfloat16 both", kBf16, Kv::kBfloat16, 0.015, 0.05}, {"int8 both", kInt8, Kv::kInt8, 0.045, 0.1}});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cpu_step_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -10,7 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "precision.h"
 #include "random_gpt.h"
+#include "support/allocation_counter.h"
 #include "support/golden_data.h"
 
 namespace tts::model {
@@ -42,13 +45,19 @@ engine::GptSizes sizes() {
   return sizes;
 }
 
-std::unique_ptr<CpuStepEngine> make_engine(const std::function<void(GptWeights&)>& change = nullptr,
-                                           const CpuEngineOptions& options = kOptions) {
-  GptWeights weights = RandomGpt(sizes()).weights();
+std::unique_ptr<CpuStepEngine> make_engine(const std::function<void(GptWeights&)>& change = nullptr, CpuEngineOptions options = kOptions,
+                                           const Formats& formats = {}) {
+  GptWeights weights = RandomGpt(sizes()).weights(formats.weights);
   if (change) change(weights);
-  return std::make_unique<CpuStepEngine>(std::move(weights),
-                                         load_sound_model(testing::golden_manifest(), false, ops::WeightFormat::kFloat32), options);
+  options.kv = formats.kv;
+  return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(testing::golden_manifest(), false, formats.sound), options);
 }
+
+// What a server runs in; every other combination of weights, keys and values is tested with Gpt alone.
+constexpr Formats kFormats[] = {{},
+                                {ops::WeightFormat::kBfloat16, ops::KvFormat::kBfloat16, ops::WeightFormat::kBfloat16},
+                                {ops::WeightFormat::kInt8, ops::KvFormat::kInt8, ops::WeightFormat::kBfloat16},
+                                {ops::WeightFormat::kInt8, ops::KvFormat::kBfloat16, ops::WeightFormat::kFloat32}};
 
 UtterancePrompt prompt_of(std::size_t length, std::int32_t first = 1) {
   UtterancePrompt prompt;
@@ -314,18 +323,52 @@ TEST(CpuStepEngine, AnUtteranceIsBitEqualAloneAndAmongOthers) {
     if (r == 3) run.prompt.stage = engine::Stage::kText, run.prompt.end_token = 5;
     runs.push_back(std::move(run));
   }
-  const auto together = produce(*make_engine(), runs);
   CpuEngineOptions one_thread = kOptions;
   one_thread.compute_threads = 1;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    Utterance alone = runs[r];
-    alone.start = 0;
-    alone.chunk = 24;
-    EXPECT_EQ(produce(*make_engine(nullptr, one_thread), {alone})[0], together[r]) << "utterance " << r;
+  for (const Formats& formats : kFormats) {
+    SCOPED_TRACE(describe(formats));
+    const auto together = produce(*make_engine(nullptr, kOptions, formats), runs);
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      Utterance alone = runs[r];
+      alone.start = 0;
+      alone.chunk = 24;
+      EXPECT_EQ(produce(*make_engine(nullptr, one_thread, formats), {alone})[0], together[r]) << "utterance " << r;
+    }
+    EXPECT_EQ(together[0].codes.size(), 10U);
+    EXPECT_EQ(together[3].tokens.size(), 25U);
+    EXPECT_EQ(together[0].pcm.size(), (2U * 10 - 1) * 256);
   }
-  EXPECT_EQ(together[0].codes.size(), 10U);
-  EXPECT_EQ(together[3].tokens.size(), 25U);
-  EXPECT_EQ(together[0].pcm.size(), (2U * 10 - 1) * 256);
+}
+
+// Decoding and joining alike: what grows is there since construction.
+TEST(CpuStepEngine, StepsAndDecodesAllocateNothing) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << "a sanitizer's allocator is not counted";
+  CpuEngineOptions options = kOptions;
+  options.prefix_cache_bytes = 1 << 20;
+  for (const Formats& formats : kFormats) {
+    const auto engine = make_engine(nullptr, options, formats);
+    UtterancePrompt prompt = prompt_of(20);
+    prompt.shared_prefix = 5;
+    SamplingParams sampling = sampling_of(40);
+    sampling.repetition_penalty = 1.1F;
+    const SlotId running = engine->acquire(prompt, sampling).value();
+    step_one(*engine, running, 20);  // starts the workers too
+    prompt.tokens[2] += 1;
+    const SlotId joining = engine->acquire(prompt, sampling).value();
+    std::vector<float> pcm(2 * engine->max_decode_samples(4, true));
+    const auto half = static_cast<std::ptrdiff_t>(pcm.size() / 2);
+
+    const std::uint64_t before = testing::allocation_count;
+    for (const std::uint32_t chunk : {3U, 9U, 8U, 0U, 0U}) {
+      const std::array<engine::StepWork, 2> work{{{.slot = running, .prefill_tokens = 0}, {.slot = joining, .prefill_tokens = chunk}}};
+      std::array<StepOutcome, 2> outcomes;
+      engine->step(work, outcomes);
+    }
+    std::array<engine::DecodeWork, 2> decode{{{.slot = running, .steps = 4, .last = false, .pcm = {pcm.begin(), pcm.begin() + half}},
+                                              {.slot = joining, .steps = 3, .last = true, .pcm = {pcm.begin() + half, pcm.end()}}}};
+    engine->decode(decode);
+    EXPECT_EQ(testing::allocation_count, before) << describe(formats);
+  }
 }
 
 // Utterances of two voices that share prefixes, each twice, with and without the cache.
@@ -340,12 +383,12 @@ TEST(CpuStepEngine, ASharedPrefixIsComputedOnceAndChangesNoBit) {
       runs.push_back(std::move(run));
     }
     CpuEngineOptions options = kOptions;
-    options.kv = kv;
-    const auto plain = make_engine(nullptr, options);
+    const Formats formats{.kv = kv};
+    const auto plain = make_engine(nullptr, options, formats);
     const auto expected = produce(*plain, runs);
     EXPECT_EQ(plain->stats().prefix_cache_misses, 0U) << "off";
     options.prefix_cache_bytes = 1 << 20;
-    const auto caching = make_engine(nullptr, options);
+    const auto caching = make_engine(nullptr, options, formats);
     EXPECT_EQ(produce(*caching, runs), expected);
     EXPECT_EQ(caching->stats().prefix_cache_hits, 2U);
     EXPECT_EQ(caching->stats().prefix_cache_misses, 2U);
@@ -397,11 +440,14 @@ TEST(CpuStepEngine, TheSpeakerVectorChangesOnlyItsPositions) {
 }
 
 TEST(CpuStepEngine, ABrokenModelIsReportedAndTheSlotCanStillBeReleased) {
-  const auto engine = make_engine([](GptWeights& weights) { weights.final_norm[3] = std::numeric_limits<float>::infinity(); });
-  const SlotId slot = engine->acquire(prompt_of(4), sampling_of(4)).value();
-  EXPECT_THROW(step_one(*engine, slot, 4), std::runtime_error);
-  engine->release(slot);
-  EXPECT_TRUE(engine->acquire(prompt_of(4), sampling_of(4)).ok());
+  for (const Formats& formats : kFormats) {
+    const auto spoil = [](GptWeights& weights) { weights.final_norm[3] = std::numeric_limits<float>::infinity(); };
+    const auto engine = make_engine(spoil, kOptions, formats);
+    const SlotId slot = engine->acquire(prompt_of(4), sampling_of(4)).value();
+    EXPECT_THROW(step_one(*engine, slot, 4), std::runtime_error);
+    engine->release(slot);
+    EXPECT_TRUE(engine->acquire(prompt_of(4), sampling_of(4)).ok());
+  }
 }
 
 TEST(CpuStepEngine, EncodesReferenceRecordings) {

@@ -11,6 +11,7 @@ namespace tts::model {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -42,6 +43,15 @@ TEST(LoadModel, LoadsTheBundledVoice) {
   EXPECT_EQ(info.max_slots, 3U);
   EXPECT_EQ(info.max_rows_per_step, 13U);
   EXPECT_EQ(info.max_context, manifest.max_prompt_tokens + manifest.sampling.max_steps);
+  EXPECT_THAT(info.precision, ContainsRegex("^int8 weights, int8 keys and values, (bfloat16|float32) sound$"));
+}
+
+TEST(LoadModel, NumberFormatsAreTheAskedOnes) {
+  ModelOptions options{.max_slots = 1, .compute_threads = 1};
+  options.precision = {.weights = NumberFormat::kBfloat16, .kv = NumberFormat::kFloat32, .sound = NumberFormat::kBfloat16};
+  EXPECT_EQ(load_model(nano(), options).engine->info().precision, "bfloat16 weights, float32 keys and values, bfloat16 sound");
+  options.precision.sound = NumberFormat::kInt8;
+  EXPECT_THAT(load_error(nano(), options), HasSubstr("the sound networks do not run in int8"));
 }
 
 TEST(LoadModel, TheDefaultContextStaysWithinTheModelsPositions) {
