@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <ATen/Parallel.h>
@@ -121,6 +122,7 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
                          .speaker_precision = manifest.speaker_precision});
   });
   problems.throw_if_any(manifest.name);
+  ::malloc_trim(0);  // loading took and freed far more than is kept
   spdlog::info("model {}: {}; {} threads; {}", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
   return {.engine = *std::move(engine), .voices = *std::move(voices)};
 }

@@ -28,6 +28,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor data is little-endian and read in place");
 
+constexpr std::size_t kHashPiece = std::size_t{8} << 20;  // of a file, in memory at once
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kMaxListedProblems = 50;
 constexpr std::size_t kMaxListedName = 200;
@@ -270,8 +271,22 @@ void SafetensorsFile::parse() {
   if (!problems.empty()) fail(path_, problems);
 }
 
+// Whole pages inside; best effort.
+void SafetensorsFile::release(std::span<const std::byte> bytes) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 void SafetensorsFile::require_sha256(std::string_view expected) const {
-  const std::string actual = sha256_hex(mapping_);
+  Sha256 digest;
+  for (std::size_t begin = 0; begin < mapping_.size(); begin += kHashPiece) {
+    const std::span<const std::byte> piece = mapping_.subspan(begin, std::min(kHashPiece, mapping_.size() - begin));
+    digest.update(piece);
+    release(piece);
+  }
+  const std::string actual = digest.hex();
   if (actual != expected) fail(path_, "SHA-256 is " + actual + ", expected " + std::string(expected));
 }
 
@@ -289,6 +304,7 @@ std::vector<float> TensorReader::get(std::string_view name, const Shape& shape) 
   if (tensor.shape != shape) return refuse("has shape " + to_text(tensor.shape) + ", expected " + to_text(shape));
   if (!is_floating(tensor.dtype)) return refuse("has dtype " + tensor.dtype + ", expected F32, F16 or BF16");
   std::vector<float> values = widen(tensor);
+  file_.release(tensor);
   if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) return refuse("holds NaN or infinity");
   return values;
 }

@@ -39,11 +39,15 @@ class SafetensorsFile {
   const std::filesystem::path& path() const noexcept { return path_; }
   const std::map<std::string, TensorView, std::less<>>& tensors() const noexcept { return tensors_; }
 
+  // Gives back the memory that reading a tensor took; reading it again takes it from the file anew.
+  void release(const TensorView& tensor) const noexcept { release(tensor.bytes); }
+
   // Hashes exactly the bytes the tensors are read from. Throws std::runtime_error when they differ from lower-case hex `expected`.
   void require_sha256(std::string_view expected) const;
 
  private:
   void parse();
+  static void release(std::span<const std::byte> bytes) noexcept;
 
   std::filesystem::path path_;
   std::span<const std::byte> mapping_;
@@ -58,7 +62,7 @@ class TensorReader {
 
   bool contains(std::string_view name) const { return file_.tensors().contains(name); }
 
-  // Row-major values of an F32, F16 or BF16 tensor. A tensor that is missing, of another shape or dtype, or not finite is
+  // Row-major values of an F32, F16 or BF16 tensor, whose memory in the file is released. A tensor that is missing, of another shape or dtype, or not finite is
   // remembered for finish(), and zeros of the asked shape are returned so that the caller can go on.
   std::vector<float> get(std::string_view name, const Shape& shape);
 
