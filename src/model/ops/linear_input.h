@@ -26,6 +26,7 @@ class LinearInput {
   WeightFormat format() const noexcept { return format_; }
   std::size_t max_rows() const noexcept { return max_rows_; }
   std::size_t width() const noexcept { return width_; }
+  bool rotated() const noexcept { return rotated_; }
   void set_width(std::size_t width) noexcept;  // of the rows written from now on; at most max_width; forgets the rows
 
   float* row(std::size_t r) noexcept { return floats_.data() + r * width_; }  // row r + 1 follows without a gap

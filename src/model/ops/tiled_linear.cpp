@@ -296,7 +296,7 @@ void TiledLinear::forward(ComputePool& pool, const InputRows& x, LinearInput& y,
   }
   // A row's step is known when all of it is there.
   output.floats = y.row(0);
-  if (x.rows < kPartRows || outputs_ < kPartColumns || pool.workers() > LinearInput::kMaxWorkers) {
+  if (y.rotated() || x.rows < kPartRows || outputs_ < kPartColumns || pool.workers() > LinearInput::kMaxWorkers) {
     run(pool, x, output);
     return y.commit(pool, x.rows);
   }
