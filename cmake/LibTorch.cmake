@@ -22,10 +22,12 @@ foreach(part c10 torch_cpu)
   set_target_properties(tts_${part} PROPERTIES IMPORTED_LOCATION ${TTS_TORCH_ROOT}/lib/lib${part}.so)
 endforeach()
 add_library(tts_torch INTERFACE)
-target_link_libraries(tts_torch INTERFACE tts_torch_cpu tts_c10)
+# libtorch exports parts of the standard library, so that the real one has to come first.
+target_link_libraries(tts_torch INTERFACE stdc++ tts_torch_cpu tts_c10)
 target_compile_definitions(tts_torch INTERFACE AT_PER_OPERATOR_HEADERS)  # ATen headers then include the operators they use, not all
 target_compile_options(tts_torch INTERFACE "SHELL:-idirafter ${TTS_TORCH_ROOT}/include" "SHELL:-idirafter ${TTS_TORCH_ROOT}/include/torch/csrc/api/include")
-target_link_options(tts_torch INTERFACE "LINKER:-rpath,${TTS_TORCH_ROOT}/lib")
+# Programs that call nothing of libtorch do not load it: that alone would take 100 MB.
+target_link_options(tts_torch INTERFACE "LINKER:-rpath,${TTS_TORCH_ROOT}/lib" "LINKER:--as-needed")
 
 # A CUDA build of libtorch also needs the toolkit's headers: an installed CUDA toolkit, or the ones that come with the wheel.
 set(TTS_WITH_CUDA OFF)

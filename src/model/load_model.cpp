@@ -11,8 +11,6 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
-#include <ATen/Parallel.h>
-
 #include "tts/model/model.h"
 
 #include "cpu_step_engine.h"
@@ -84,8 +82,6 @@ GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes, ops::W
 }  // namespace
 
 LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options) {
-  at::set_num_threads(1);  // the pool is ours; a second team of threads would only fight it
-
   const engine::Architecture& architecture = manifest.architecture;
   const std::uint32_t context = context_of(manifest, options);
   Problems problems;
