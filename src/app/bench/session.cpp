@@ -128,7 +128,7 @@ Level Session::measure(std::string name, LoadOptions options) {
   const auto result = run_load(server_, options, hooks);
   auto level = make_level(options, result);
   level.name = std::move(name);
-  if (probe_.cpu_seconds) level.server_cores = cpu / result.window;
+  if (probe_.cpu_seconds) level.server_cores = std::max(0.0, cpu) / result.window;  // two clocks: a hair below 0 when idle
   if (probe_.metrics) level.engine = engine_share(metrics_before, metrics_after, result.window);
   std::this_thread::sleep_for(kRest);
   return level;
