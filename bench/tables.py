@@ -161,6 +161,13 @@ def linears(results: Results) -> str:
     return table(["model", "rows", "way", "best, ms", "median, ms", "best over the roof", "batch-invariant"], rows)
 
 
+def steps(results: Results) -> str:
+    rows = [[line["model"], line["weights"], line["kv"], line["batch"], f"{line['step_ms']['p50']:.2f}", f"{line['step_ms']['p95']:.2f}", f"{line['bytes'] / 1e6:.0f}",
+             f"{line['bandwidth_bytes_per_s'] / 1e9:.1f}", f"{line['step_over_floor']:.2f}", f"{line['sampler_share']:.1%}", f"{line['audio_x_real_time']:.1f}",
+             line["allocations"]] for line in need(results.steps, "engine")["lines"]]
+    return table(["model", "weights", "KV", "batch", "step p50, ms", "p95", "read, MB", "bandwidth, GB/s", "step over the roof", "sampler", "audio s per s", "allocations"], rows)
+
+
 def decode(results: Results) -> str:
     rows = []
     for run in need(results.decode, "engine")["models"]:
@@ -208,6 +215,15 @@ def goals(results: Results) -> str:
                 if "roof" in row and name != "float32":
                     times = row["whole"]["step_s"]["median"] / row["roof"]["step_s"]
                     add(f"{name}, {streams} at once: mean step, prompts included, over the machine's roof", "1.5", f"{times:.2f}", times <= 1.5)
+    if report := results.steps:
+        lines = [line for line in report["lines"] if line["model"] == "full" and line["weights"] != "float32"]
+        for line in lines:
+            add(f"decode step, {line['weights']}, batch {line['batch']}, over the bytes it reads", "1.5", f"{line['step_over_floor']:.2f}", line["step_over_floor"] <= 1.5)
+        if lines:
+            most = max(line["sampler_share"] for line in lines)
+            add("sampler, full size", "1 % of a step", f"{most:.1%} at most", most <= 0.01)
+            allocations = sum(line["allocations"] for line in lines)
+            add("allocations in a decode step", "0", str(allocations), allocations == 0)
     if report := results.full_capacity:
         found = report["capacity"]
         add("full size, int8: streams at once without a silence over 60 s", "16", str(found["streams"]), found["streams"] >= 16 and found["seconds"] >= 60)
@@ -241,7 +257,7 @@ def goals(results: Results) -> str:
     return table(["goal", "wanted", "measured", "reached"], rows)
 
 
-TABLES = {function.__name__: function for function in (machine, roof, goals, linears, decode, nano, full, capacity, growth, memory, reference)}
+TABLES = {function.__name__: function for function in (machine, roof, goals, linears, steps, decode, nano, full, capacity, growth, memory, reference)}
 
 
 def rewritten(text: str, results: Results) -> str:

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/engine_share.h"
 #include "bench/http_client.h"
 #include "bench/report.h"
 #include "local_server.h"
@@ -117,6 +118,7 @@ int bench(const BenchArguments& arguments, const config::LoadedConfig& loaded, c
   } else if (!arguments.admin_url.empty()) {
     probe.metrics = [admin = bench::parse_server(arguments.admin_url)] { return bench::get(admin, "/metrics"); };
   }
+  if (probe.metrics) report.precision = bench::metric_label(probe.metrics(), "tts_build_info", "precision");
   report.target = own ? "in this process" : arguments.url;
 
   const auto server = bench::parse_server(own ? own->url() : arguments.url);

@@ -18,7 +18,7 @@ constexpr const char* kWarmUpText = "你好，很高兴认识你。Nice to meet 
 // Streams that speak it together afterwards, so that the scheduler knows what company costs before a crowd comes.
 constexpr std::uint32_t kWarmUpStreams = 4;
 
-// Throws std::runtime_error.
+// `streams` >= 1. Throws std::runtime_error.
 synthesis::SynthesisReport speak_together(synthesis::Service& service, const synthesis::SynthesisRequest& request, std::uint32_t streams) {
   std::vector<std::unique_ptr<synthesis::Synthesis>> all;
   for (std::uint32_t i = 0; i < streams; ++i) {
@@ -66,7 +66,9 @@ synthesis::SynthesisReport LocalServer::warm_up() {
   request.format = {.container = audio::Container::kPcm, .sample_rate = speech_.manifest().architecture.sample_rate, .bitrate = 0};
   request.seed = 1;
   const auto report = speak_together(service, request, 1);
-  speak_together(service, request, std::min({kWarmUpStreams, config_.engine.max_batch, config_.synthesis.max_requests}));
+  const auto free = config_.synthesis.max_requests - 1;  // the first one may be leaving still
+  if (const auto streams = std::min({kWarmUpStreams, config_.engine.max_batch, free}); streams > 0)
+    speak_together(service, request, streams);
   return report;
 }
 

@@ -47,6 +47,7 @@ class BenchTest(unittest.TestCase):
             self.assertIn(level["name"], shown)
         self.assertEqual(report["model"]["id"], "nano")
         self.assertEqual(report["target"], "in this process")
+        self.assertIn("weights", report["precision"])
         self.assertGreater(report["memory_mib"]["resident"], 50)
         self.assertTrue(report["machine"]["processor"] and report["version"] and report["date"])
         self.assertEqual(ElementTree.parse(plot).getroot().tag, "{http://www.w3.org/2000/svg}svg")

@@ -21,6 +21,19 @@ double metric_value(std::string_view metrics, std::string_view name) {
   return sum;
 }
 
+std::string metric_label(std::string_view metrics, std::string_view name, std::string_view label) {
+  const auto start = "\n" + std::string(name) + "{", marker = std::string(label) + "=\"";
+  const auto series = metrics.find(start);
+  if (series == std::string_view::npos) return {};
+  const auto line = metrics.substr(series + start.size(), metrics.find('\n', series + 1) - series - start.size());
+  for (auto at = line.find(marker); at != std::string_view::npos; at = line.find(marker, at + 1)) {
+    if (at > 0 && line[at - 1] != ',') continue;  // the end of a longer name
+    const auto begin = at + marker.size();
+    return std::string(line.substr(begin, line.find('"', begin) - begin));
+  }
+  return {};
+}
+
 EngineShare engine_share(std::string_view before, std::string_view after, double seconds) {
   const auto grown = [&](std::string_view name) { return metric_value(after, name) - metric_value(before, name); };
   const auto mean = [&](std::string_view sum, std::string_view count) { return grown(count) > 0 ? grown(sum) / grown(count) : 0; };

@@ -1,12 +1,16 @@
 #pragma once
 // What the server's own metrics say about a stretch of time.
 
+#include <string>
 #include <string_view>
 
 namespace tts::bench {
 
 // Sum over all series of one metric in Prometheus' text format; 0 when there is none.
 double metric_value(std::string_view metrics, std::string_view name);
+
+// Value of a label of the first series of a metric; empty when there is none. Escapes are left as they are.
+std::string metric_label(std::string_view metrics, std::string_view name, std::string_view label);
 
 struct EngineShare {
   double steps_per_second = 0;  // generation steps of the batch

@@ -112,10 +112,10 @@ Series over_levels(const std::vector<const Level*>& columns, const char* name, D
 }  // namespace
 
 ordered_json to_json(const Report& report) {
-  ordered_json out{{"tool", "chattts-server bench"}, {"version", report.version}, {"commit", report.commit},
-                   {"build", report.build},          {"date", report.date},       {"machine", to_json(report.machine)},
-                   {"target", report.target},        {"model", report.model},     {"settings", report.settings},
-                   {"workload", report.workload}};
+  ordered_json out{{"tool", "chattts-server bench"}, {"version", report.version},  {"commit", report.commit},
+                   {"build", report.build},          {"date", report.date},        {"machine", to_json(report.machine)},
+                   {"target", report.target},        {"model", report.model},      {"precision", report.precision},
+                   {"settings", report.settings},    {"workload", report.workload}};
   out["levels"] = ordered_json::array();
   for (const auto& level : report.levels) out["levels"].push_back(to_json(level));
   if (report.capacity) out["capacity"] = to_json(*report.capacity);
@@ -130,7 +130,7 @@ std::string heading(const Report& report) {
   auto text = fmt::format("chattts-server {} ({}, {}), {}\n", report.version, report.commit, report.build, report.date);
   text += "machine:  " + describe(report.machine) + "\n";
   text += fmt::format("server:   {}, model {}", report.target, field(report.model, "id"));
-  if (const auto precision = field(report.model, "precision"); !precision.empty()) text += ", " + precision;
+  if (!report.precision.empty()) text += ", " + report.precision;
   text += "\n";
   if (!report.settings.empty()) text += "settings: " + report.settings.dump() + "\n";
   text += "workload: " + report.workload.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -30,6 +30,7 @@ struct Report {
   Machine machine;
   std::string target;               // "in this process" or the URL
   nlohmann::ordered_json model;     // the server's own entry of GET /v1/models
+  std::string precision;            // the engine's number formats; empty = not known
   nlohmann::ordered_json settings;  // of a server in this process: those that are not the defaults
   nlohmann::ordered_json workload;
   std::vector<Level> levels;

@@ -101,6 +101,15 @@ TEST(MetricValue, SumsSeriesOfExactlyThatName) {
   EXPECT_EQ(metric_value(text, "b"), 0);
 }
 
+TEST(MetricLabel, IsTheValueOfThatNameOnly) {
+  const std::string text = "# HELP info x\ninfo{device=\"cpu\",precision=\"int8 weights, int8 KV\",v=\"\"} 1\ninfo_more{device=\"no\"} 1\n";
+  EXPECT_EQ(metric_label(text, "info", "device"), "cpu");
+  EXPECT_EQ(metric_label(text, "info", "precision"), "int8 weights, int8 KV");
+  EXPECT_EQ(metric_label(text, "info", "ice"), "");
+  EXPECT_EQ(metric_label(text, "info", "v"), "");
+  EXPECT_EQ(metric_label(text, "none", "device"), "");
+}
+
 TEST(Report, JsonHoldsTheLevelsAndTheirVerdict) {
   Report report;
   report.levels.push_back(make_level(closed(2), good_result()));
