@@ -258,12 +258,19 @@ std::vector<Field> native_fields(const Catalog& catalog) {
                    }});
   table.push_back({.name = "packet_ms",
                    .kind = FieldKind::kInteger,
-                   .description = "Milliseconds of audio per streamed packet.",
+                   .description = "Milliseconds of audio in every streamed packet; absent = as the audio is made, which is soonest.",
                    .min = 20,
                    .max = 1'000,
-                   .fallback = 100,
                    .apply = [](const json& value, SpeechCall& call) -> Status {
                      call.request.packet = std::chrono::milliseconds(value.get<std::uint32_t>());
+                     return Ok{};
+                   }});
+  table.push_back({.name = "latency",
+                   .description = "low: the first sound comes as early as possible, its samples a close approximation; exact: every sample is "
+                                  "that of the whole sentence decoded at once; absent = as the server is configured.",
+                   .choices = {"low", "exact"},
+                   .apply = [](const json& value, SpeechCall& call) -> Status {
+                     call.request.latency = value == "low" ? engine::Latency::kLow : engine::Latency::kExact;
                      return Ok{};
                    }});
   table.push_back({.name = "timeout_ms",

@@ -14,9 +14,10 @@ namespace {
 
 // One logical stream a file, so any serial number serves; a constant keeps equal requests equal byte for byte.
 constexpr int kSerial = 0x54545301;
-// The first packet gets a page of its own, so that a player can start; then pages end with every fifth packet (100 ms), in step with
-// the usual delivery packets.
+// The packets of the first half second get pages of their own, so that a player can start and a stream that has just begun does not
+// stall for what waits in a page; then pages end with every fifth packet (100 ms).
 constexpr std::uint64_t kPacketsPerPage = 5;
+constexpr std::uint64_t kSinglePackets = 25;
 
 // Owns libogg's state of one logical stream and appends its pages.
 class OggPages {
@@ -97,7 +98,7 @@ class OggOpusEncoder final : public Encoder {
     opus_->encode(samples, [&](std::span<const std::uint8_t> packet) {
       ++packets_;
       pages_.put(packet, packets_ * kOpusPacketGranules, false);
-      if (packets_ == 1 || packets_ % kPacketsPerPage == 0) pages_.end_page(out);
+      if (packets_ <= kSinglePackets || packets_ % kPacketsPerPage == 0) pages_.end_page(out);
     });
   }
 

@@ -22,10 +22,10 @@ class Pipeline final : public PcmPipeline {
   Pipeline(std::size_t fade, std::unique_ptr<TimeStretcher> stretcher, std::unique_ptr<Resampler> resampler)
       : joiner_(fade), stretcher_(std::move(stretcher)), resampler_(std::move(resampler)) {}
 
-  void push(std::span<const float> samples, std::vector<float>& out) override {
-    if (!stretcher_ && !resampler_) return joiner_.push(samples, out);
+  void push(std::span<const float> samples, std::vector<float>& out, bool more_follows) override {
+    if (!stretcher_ && !resampler_) return joiner_.push(samples, out, more_follows);
     joined_.clear();
-    joiner_.push(samples, joined_);
+    joiner_.push(samples, joined_, more_follows);
     convert(out);
   }
 

@@ -11,7 +11,7 @@ UtteranceJoiner::UtteranceJoiner(std::size_t fade) : fade_(fade) {
   head_.reserve(fade_);
 }
 
-void UtteranceJoiner::push(std::span<const float> samples, std::vector<float>& out) {
+void UtteranceJoiner::push(std::span<const float> samples, std::vector<float>& out, bool more_follows) {
   if (joining_) {
     const auto wanted = samples.first(std::min(samples.size(), tail_.size() - head_.size()));
     head_.insert(head_.end(), wanted.begin(), wanted.end());
@@ -19,7 +19,7 @@ void UtteranceJoiner::push(std::span<const float> samples, std::vector<float>& o
     if (head_.size() < tail_.size()) return;
     join();
   }
-  extend(samples, out);
+  extend(samples, out, more_follows ? 0 : fade_);
 }
 
 void UtteranceJoiner::end_utterance() {
@@ -34,10 +34,10 @@ void UtteranceJoiner::finish(std::vector<float>& out) {
   joining_ = false;
 }
 
-// Appends to the joined signal, of which the last fade_ samples stay here.
-void UtteranceJoiner::extend(std::span<const float> samples, std::vector<float>& out) {
+// Appends to the joined signal, of which the last `hold_back` samples stay here.
+void UtteranceJoiner::extend(std::span<const float> samples, std::vector<float>& out, std::size_t hold_back) {
   const std::size_t known = tail_.size() + samples.size();
-  const std::size_t ready = known - std::min(known, fade_);
+  const std::size_t ready = known - std::min(known, hold_back);
   const std::size_t from_tail = std::min(ready, tail_.size());
   const std::size_t from_samples = ready - from_tail;
   out.insert(out.end(), tail_.begin(), tail_.begin() + static_cast<std::ptrdiff_t>(from_tail));

@@ -173,6 +173,12 @@ std::size_t StreamLog::held_bytes() const {
   return state_->held_bytes;
 }
 
+std::optional<std::uint64_t> StreamLog::first_held_sample() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->held.empty()) return std::nullopt;
+  return state_->held.front()->first_sample;
+}
+
 bool StreamLog::closed() const {
   const std::lock_guard lock(state_->mutex);
   return state_->closed;

@@ -96,7 +96,7 @@ EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& optio
   step_plan_.reserve(options.max_batch);
   outcomes_.reserve(options.max_batch);
   decode_rows_.reserve(options.max_batch);
-  decoding_.reserve(options.max_batch);
+  decode_plan_.reserve(options.max_batch);
   decode_work_.reserve(options.max_batch);
 }
 
@@ -110,8 +110,10 @@ EngineLoop::Turn EngineLoop::turn() {
   admit();
   plan();
   step();
-  decode();
-  deliver();
+  do {
+    decode();
+    deliver();
+  } while (decode_plan_.more_are_short);
   free_finished();
   const bool finished = stopping && waiting_.empty() && rows_.empty();
   return {.worked = worked_, .finished = finished, .wake_at = worked_ || finished ? now_ : next_wake()};
@@ -155,7 +157,10 @@ void EngineLoop::hear_listeners() {
     if (!row.runnable() || row.is_whole()) continue;
     anyone_listens_ = true;
     needed_now_ |= row.urgency == Urgency::kNow;
-    if (row.playback.started() && !row.follows) least_spare_ = std::min(least_spare_, pacing_.spare(row, prefill_left, now_));
+    // A sentence that is still joining is not helped by a smaller share for joining ones.
+    if (row.playback.started() && !row.follows && prefill_left == 0) {
+      least_spare_ = std::min(least_spare_, pacing_.spare(row, prefill_left, now_));
+    }
   }
 }
 
@@ -238,7 +243,7 @@ void EngineLoop::plan() {
                           .sat_out = row.sat_out,
                           .whole = row.is_whole()});
   }
-  step_limits_.prefill_budget = prefill_budget(least_spare_, costs_);
+  step_limits_.prefill_budget = prefill_budget(least_spare_, static_cast<std::uint32_t>(rows_.size()), costs_);
   plan_step(step_rows_, step_limits_, costs_, step_plan_);
   note_yielding();
 }
@@ -282,13 +287,13 @@ void EngineLoop::decode() {
   decode_rows_.clear();
   // Flags are read again here, so that a cancel that came during the step spares the decoder call.
   for (const Row& row : rows_) decode_rows_.push_back(pacing_.decode_row(row, engine_.pending_steps(row.slot), before));
-  const auto rules = pacing_.decode_rules(needed_now_, anyone_listens_, !waiting_.empty());
-  plan_decode(decode_rows_, rules, costs_, decoding_);
+  const auto rules = pacing_.decode_rules(needed_now_, anyone_listens_, least_spare_, !waiting_.empty());
+  plan_decode(decode_rows_, rules, costs_, decode_plan_);
   decode_work_.clear();
-  if (decoding_.empty()) return;
+  if (decode_plan_.chosen.empty()) return;
   worked_ = true;
   std::uint32_t steps = 0, work = 0, early = 0;
-  for (const DecodeChoice& choice : decoding_) {
+  for (const DecodeChoice& choice : decode_plan_.chosen) {
     const auto& row = decode_rows_[choice.row];
     float* const pcm = pcm_.get() + decode_work_.size() * pcm_stride_;
     decode_work_.push_back({.slot = rows_[choice.row].slot,
@@ -306,10 +311,10 @@ void EngineLoop::decode() {
     engine_.decode(decode_work_);
   } catch (const std::exception& failure) {
     failed_.clear();
-    for (const DecodeChoice& choice : decoding_) failed_.push_back(choice.row);
+    for (const DecodeChoice& choice : decode_plan_.chosen) failed_.push_back(choice.row);
     fail_rows(failed_, failure.what());
     decode_work_.clear();
-    decoding_.clear();
+    decode_plan_.more_are_short = false;
     return;
   }
   const TimePoint ended = clock_.now();
@@ -324,7 +329,7 @@ void EngineLoop::deliver() {
   if (decode_work_.empty()) return;
   const TimePoint now = clock_.now();
   for (std::size_t i = 0; i < decode_work_.size(); ++i) {
-    Row& row = rows_[decoding_[i].row];
+    Row& row = rows_[decode_plan_.chosen[i].row];
     const auto& work = decode_work_[i];
     row.flushed = work.last;
     if (work.samples == 0) continue;
@@ -333,12 +338,24 @@ void EngineLoop::deliver() {
     row.samples += work.samples;
     // What an utterance ahead of its turn gives is not heard yet.
     if (row.playback.started() && !row.is_whole() && !row.follows) metrics_.piece_delivered(row.playback.left(now), row.early);
-    row.playback.deliver(now, pacing_.audio(work.samples));
+    const Duration audio = pacing_.audio(work.samples);
+    row.playback.deliver(now, audio);
+    if (!row.follows) lengthen_followers(row, now, audio);
     const bool taken = call_sink(*row.utterance, [&] { row.utterance->sink->on_pcm(work.pcm.first(work.samples), work.last); });
     if (!taken) end(row, StopReason::kCancelled, {ErrorCode::kCancelled, "the receiver failed", {}, {}});
   }
   const TimePoint ended = clock_.now();
   costs_.decode_took(decoder_work_, decoded_steps_, early_work_, ended - work_began_, ended);
+  work_began_ = ended;
+}
+
+// The listener hears this before what follows it. Their sender will say so too, but a moment later.
+void EngineLoop::lengthen_followers(const Row& leader, TimePoint now, Duration audio) {
+  const std::uint64_t listener = leader.utterance->request.listener;
+  if (listener == 0) return;
+  for (Row& row : rows_) {
+    if (row.follows && row.utterance->request.listener == listener) row.playback.deliver(now, audio);
+  }
 }
 
 void EngineLoop::free_finished() {

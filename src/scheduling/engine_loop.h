@@ -58,6 +58,7 @@ class EngineLoop {
   AdmissionState admission_state() const;
   void admit_one(UtterancePtr utterance);
   void note_yielding();
+  void lengthen_followers(const Row& leader, TimePoint now, Duration audio);
   void record(Row& row, const engine::StepOutcome& outcome);
   void fail_rows(std::span<const std::uint32_t> rows, std::string_view what);
   void end(Row& row, engine::StopReason stop, Error error);
@@ -94,12 +95,12 @@ class EngineLoop {
   TimePoint admission_at_ = TimePoint::max();
   bool needed_now_ = false;      // some row is
   bool anyone_listens_ = false;
-  Duration least_spare_ = Duration::max();  // of the listeners who hear something
+  Duration least_spare_ = Duration::max();  // of the listeners whose rows generate and who hear something
   std::vector<StepRow> step_rows_;
   StepPlan step_plan_;
   std::vector<engine::StepOutcome> outcomes_;
   std::vector<DecodeRow> decode_rows_;
-  std::vector<DecodeChoice> decoding_;    // what decode_work_ holds, in its order
+  DecodePlan decode_plan_;  // what decode_work_ holds, in its order
   std::vector<std::uint32_t> failed_;
   std::uint32_t decoded_steps_ = 0, decoder_work_ = 0, early_work_ = 0;
   std::vector<engine::DecodeWork> decode_work_;

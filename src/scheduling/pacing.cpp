@@ -13,8 +13,8 @@ constexpr std::uint32_t kMostEarlyRows = 4;
 constexpr double kHeadStart = 8;         // steps; of a first early piece when steps are made twice as fast as they are heard
 constexpr Duration kPatientLeft = std::chrono::seconds(2);  // listeners with more get larger, cheaper pieces
 // Streams stand still while a decode runs.
-constexpr Duration kBudgetWhenNeeded = std::chrono::milliseconds(15);
-constexpr Duration kBudget = std::chrono::milliseconds(60);
+constexpr Duration kLeastBudget = std::chrono::milliseconds(15);
+constexpr Duration kMostBudget = std::chrono::milliseconds(60);
 
 }  // namespace
 
@@ -71,7 +71,8 @@ std::uint32_t Pacing::unheard(const Row& row) const noexcept {
 std::uint32_t Pacing::first_early_chunk() const noexcept {
   const double gain = static_cast<double>(audio_per_step_.count()) / static_cast<double>(std::max(round_, Duration(1)).count()) - 1;
   const double head_start = gain > 0 ? kHeadStart / gain : chunk_steps_;
-  const Duration until_second = early_notice() + kLeastChunk * round_;
+  // Others may need an early piece at the same time.
+  const Duration until_second = urgency_rules_.thin + (1 + early_rows_) * (round_ + costs_.decode(exact_lookahead_)) + kLeastChunk * round_;
   const double lasting = static_cast<double>(until_second.count()) / static_cast<double>(audio_per_step_.count());
   const double steps = std::ceil(std::min({std::max(head_start, lasting), static_cast<double>(chunk_steps_)}));
   return std::max(low_ramp_.steps(0), static_cast<std::uint32_t>(steps));
@@ -84,13 +85,6 @@ std::uint32_t Pacing::chunk_of(const Row& row, bool low, Duration left) const no
   if (left >= kPatientLeft) return std::max(chunk_steps_, std::min(max_pending_, 2 * chunk_steps_));
   // A later sentence begins with a listener who has something to hear: nothing is gained by a small piece.
   return row.pieces == 0 ? chunk_steps_ : ramp.steps(row.pieces);
-}
-
-Duration Pacing::notice() const noexcept { return urgency_rules_.thin + round_ + costs_.decode(chunk_steps_); }
-
-// Early pieces take longer, and others may need one at the same time.
-Duration Pacing::early_notice() const noexcept {
-  return urgency_rules_.thin + (1 + early_rows_) * (round_ + costs_.decode(exact_lookahead_));
 }
 
 bool Pacing::may_be_early(const Row& row, std::uint32_t unheard, TimePoint now) const noexcept {
@@ -140,17 +134,19 @@ DecodeRow Pacing::decode_row(const Row& row, std::uint32_t pending, TimePoint no
           .steady = row.is_whole() || exact_ramp_.steady(row.pieces),
           .may_be_early = early,
           .left = left,
-          .notice = row.early ? early_notice() : notice(),
           .ended = row.stop != engine::StopReason::kNone,
           .runnable = row.runnable() && !row.is_text() && !row.complete()};
 }
 
-DecodeRules Pacing::decode_rules(bool needed_now, bool anyone_listens, bool slots_wanted) const noexcept {
+DecodeRules Pacing::decode_rules(bool needed_now, bool anyone_listens, Duration least_spare, bool slots_wanted) const noexcept {
+  const Duration reserve = urgency_rules_.thin + round_;
+  const Duration budget = needed_now ? kLeastBudget : std::clamp(least_spare - reserve, kLeastBudget, kMostBudget);
   return {.max_pending = max_pending_,
           .exact_lookahead = exact_lookahead_,
           .low_lookahead = low_lookahead_,
           .least_chunk = kLeastChunk,
-          .budget = !anyone_listens ? Duration::max() : needed_now ? kBudgetWhenNeeded : kBudget,
+          .reserve = reserve,
+          .budget = anyone_listens ? budget : Duration::max(),
           .slots_wanted = slots_wanted};
 }
 

@@ -29,7 +29,8 @@ class Pacing {
   // What the listener will have left when the row's next sound could be there.
   Duration spare(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept;
   DecodeRow decode_row(const Row& row, std::uint32_t pending, TimePoint now) const noexcept;
-  DecodeRules decode_rules(bool needed_now, bool anyone_listens, bool slots_wanted) const noexcept;
+  // least_spare: of all listeners who hear something.
+  DecodeRules decode_rules(bool needed_now, bool anyone_listens, Duration least_spare, bool slots_wanted) const noexcept;
 
  private:
   enum class Mode : std::uint8_t { kAuto, kLow, kExact };
@@ -39,8 +40,6 @@ class Pacing {
   std::uint32_t chunk_of(const Row& row, bool low, Duration left) const noexcept;
   bool may_be_early(const Row& row, std::uint32_t unheard, TimePoint now) const noexcept;
   Duration next_sound(const Row& row, std::uint32_t prefill_left) const noexcept;
-  Duration notice() const noexcept;
-  Duration early_notice() const noexcept;
   std::uint32_t first_early_chunk() const noexcept;
 
   const CostModel& costs_;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double kWorthYielding = 0.9;     // share of the full round's time that the round without yielding rows may take
 constexpr double kShareOfSpare = 0.25;     // what prompts of one step may take of the time that a listener can spare
-constexpr std::uint32_t kLeastPrefill = 8;  // so that a join gets on whatever happens
+constexpr double kShareOfRound = 0.25;     // and what they may always take: those who join are listeners too
+constexpr std::uint32_t kLeastPrefill = 8;
 
 bool can_run(const StepRow& row, const StepLimits& limits) noexcept {
   return row.runnable && (row.prefill_left > 0 || row.pending < limits.max_pending);
@@ -91,11 +92,13 @@ void plan_step(std::span<const StepRow> rows, const StepLimits& limits, const Co
   }
 }
 
-std::uint32_t prefill_budget(Duration spare, const CostModel& costs) noexcept {
+std::uint32_t prefill_budget(Duration spare, std::uint32_t rows, const CostModel& costs) noexcept {
   constexpr std::uint32_t kProbe = 1024;  // positions
   const Duration cost = costs.prefill(kProbe);
   if (cost <= Duration(0)) return ~std::uint32_t{0};
-  const double affordable = kShareOfSpare * static_cast<double>(spare.count()) / static_cast<double>(cost.count()) * kProbe;
+  const double time =
+      std::max(kShareOfSpare * static_cast<double>(spare.count()), kShareOfRound * static_cast<double>(costs.round(rows).count()));
+  const double affordable = time / static_cast<double>(cost.count()) * kProbe;
   return static_cast<std::uint32_t>(std::clamp(affordable, static_cast<double>(kLeastPrefill), 1e9));
 }
 

@@ -50,7 +50,7 @@ inline constexpr std::uint32_t kWholeShare = 8;  // a whole row takes part in at
 // the step noticeably shorter: on an engine whose step costs the same for any batch, yielding would help nobody.
 void plan_step(std::span<const StepRow> rows, const StepLimits& limits, const CostModel& costs, StepPlan& plan);
 
-// Prompt positions that may ride on one step when the listener who is closest to running dry can spare that much.
-std::uint32_t prefill_budget(Duration spare, const CostModel& costs) noexcept;
+// Prompt positions that may ride on one step of `rows` when the listener who is closest to running dry can spare that much.
+std::uint32_t prefill_budget(Duration spare, std::uint32_t rows, const CostModel& costs) noexcept;
 
 }  // namespace tts::scheduling

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace tts::synthesis {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestAsMade{1000};
+
+}  // namespace
 
 Result<std::unique_ptr<AudioOutput>> AudioOutput::make(const AudioOutputOptions& options, resume::StreamLog& log) {
   auto pipeline = audio::make_pcm_pipeline({.source_rate = options.source_rate,
@@ -27,11 +32,12 @@ AudioOutput::AudioOutput(const AudioOutputOptions& options, std::unique_ptr<audi
       max_samples_(std::uint64_t{options.max_seconds} * options.format.sample_rate),
       pipeline_(std::move(pipeline)),
       log_(log),
-      packetizer_(audio::packet_samples(options.format.sample_rate, options.packet)) {}
+      packetizer_(audio::packet_samples(options.format.sample_rate, options.packet.count() > 0 ? options.packet : kLongestAsMade)),
+      as_made_(options.packet.count() == 0) {}
 
-Status AudioOutput::push(std::span<const float> samples) {
+Status AudioOutput::push(std::span<const float> samples, bool more_follows) {
   begin_call();
-  pipeline_->push(samples, scratch_);
+  pipeline_->push(samples, scratch_, more_follows);
   return accept();
 }
 
@@ -68,7 +74,9 @@ Status AudioOutput::accept() {
   if (options_.whole) {
     whole_.insert(whole_.end(), scratch_.begin(), scratch_.end());
   } else {
-    packetizer_.push(scratch_, [this](std::span<const float> packet) { encode_packet(packet); });
+    const auto encode = [this](std::span<const float> packet) { encode_packet(packet); };
+    packetizer_.push(scratch_, encode);
+    if (as_made_) packetizer_.finish(encode);
   }
   return Ok{};
 }

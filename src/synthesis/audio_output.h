@@ -21,7 +21,7 @@ struct AudioOutputOptions {
   std::uint32_t source_rate = 24000;
   double speed = 1.0;
   std::uint32_t crossfade_ms = 50;
-  std::chrono::milliseconds packet{100};
+  std::chrono::milliseconds packet{0};  // 0 = what one push gave, at most a second
   bool whole = false;                // one packet at the end, with true sizes in its headers
   std::uint32_t max_seconds = 1800;  // of audio at the output rate
 };
@@ -32,11 +32,13 @@ class AudioOutput {
   static Result<std::unique_ptr<AudioOutput>> make(const AudioOutputOptions& options, resume::StreamLog& log);
 
   // kTooLarge beyond max_seconds; kInternal when the encoder cannot be made. Nothing may follow an error.
-  Status push(std::span<const float> samples);  // of the utterance whose turn it is, at the source rate
+  // Of the utterance whose turn it is, at the source rate. more_follows: a later push brings at least a cross-fade of it.
+  Status push(std::span<const float> samples, bool more_follows = false);
   Status end_utterance();                       // the next push is faded into what came before
   Status finish();                              // everything held back, and the container's tail
 
   std::uint64_t samples() const noexcept { return samples_; }  // at the output rate, so far
+  std::uint64_t encoded() const noexcept { return encoded_; }  // of them, those that left the packetizer
   bool log_is_full() const noexcept { return log_is_full_; }   // the last call's last packet reached the high-water mark
 
  private:
@@ -54,6 +56,7 @@ class AudioOutput {
   std::unique_ptr<audio::Encoder> encoder_;  // null while `whole` collects
   resume::StreamLog& log_;
   audio::Packetizer packetizer_;
+  const bool as_made_;  // no packet waits to become full
   std::vector<float> scratch_;
   std::vector<float> whole_;
   audio::Bytes bytes_;  // encoded, not yet appended

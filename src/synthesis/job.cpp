@@ -28,11 +28,10 @@ class Job::Sink final : public engine::UtteranceSink {
   Sink(std::shared_ptr<Job> job, std::uint32_t index, std::shared_ptr<UtteranceControl> control)
       : job_(std::move(job)), index_(index), control_(std::move(control)) {}
 
-  void on_pcm(std::span<const float> samples, bool) override {
+  void on_pcm(std::span<const float> samples, bool last) override {
     control_->add_backlog(samples.size());
-    job_->post([job = job_.get(), index = index_, control = control_, pcm = std::vector<float>(samples.begin(), samples.end())]() mutable {
-      job->on_pcm(index, std::move(pcm), *control);
-    });
+    job_->post([job = job_.get(), index = index_, last, control = control_,
+                pcm = std::vector<float>(samples.begin(), samples.end())]() mutable { job->on_pcm(index, std::move(pcm), last, *control); });
   }
 
   void on_done(const engine::UtteranceSummary& summary) override {
@@ -60,6 +59,7 @@ Job::Job(Setup setup, const Strand& strand)
       options_(setup.options),
       voice_(setup.voice),
       request_(std::move(setup.request)),
+      listener_(setup.listener),
       running_(std::move(setup.running)),
       on_end_(std::move(setup.on_end)),
       strand_(strand),
@@ -126,8 +126,11 @@ void Job::submit(std::uint32_t index) {
   }
   auto request = utterance_request(index);
   if (!request.ok()) return fail(std::move(request).error());
+  request->listener = listener_;
+  request->runs_dry_at = runs_dry_at(index);
   const std::uint64_t max_backlog = std::uint64_t{options_.max_backlog_seconds} * parts_.sample_rate;
-  const auto control = std::make_shared<UtteranceControl>(parts_.engine, max_backlog);
+  const std::chrono::duration<double> per_sample(1.0 / (parts_.sample_rate * request_.speed));
+  const auto control = std::make_shared<UtteranceControl>(parts_.engine, max_backlog, per_sample);
   if (log_full_) control->pause(PauseReason::kSlowClient);
   if (!running_->add(control)) return;  // cut: on_wake() is under way
   auto id = parts_.engine.submit(std::move(request).value(), std::make_shared<Sink>(shared_from_this(), index, control));
@@ -173,13 +176,14 @@ Result<engine::UtteranceRequest> Job::utterance_request(std::uint32_t index) con
   return speech(request_, voice_, parts_.sampling, parts_.front_end.speaker_token(), sentence.prepared, sentence_seed(seed, index));
 }
 
-void Job::on_pcm(std::uint32_t index, std::vector<float> samples, UtteranceControl& control) {
+void Job::on_pcm(std::uint32_t index, std::vector<float> samples, bool last, UtteranceControl& control) {
   control.take_backlog(samples.size());
   if (stop_if_cut()) return;
   assert(index >= current_);
   heard_ = true;
+  sentences_[index].all_came = last;
   if (index == current_) {
-    feed(samples);
+    feed(samples, !last);
   } else {
     hold(sentences_[index], samples);
   }
@@ -210,6 +214,8 @@ void Job::on_wake() {
   running_->account_log();
   if (!std::exchange(log_full_, false)) return;
   paused_for_ += parts_.clock.now() - paused_at_;
+  note_listening();
+  tell_listening();
   running_->resume_all(PauseReason::kSlowClient);
   submit_due();
 }
@@ -239,9 +245,10 @@ void Job::hold(Sentence& sentence, const std::vector<float>& samples) {
   if (sentence.held.size() >= most) sentence.control->pause(PauseReason::kAhead);
 }
 
-void Job::feed(const std::vector<float>& samples) {
+// The engine's last piece of an utterance holds its whole lookahead, which is longer than a cross-fade.
+void Job::feed(const std::vector<float>& samples, bool more_follows) {
   sounding_ = true;
-  note_output(output_->push(samples));
+  note_output(output_->push(samples, more_follows));
 }
 
 // Goes on to the next sentence while the current one is complete.
@@ -252,7 +259,7 @@ void Job::advance() {
     sounding_ = false;
     if (++current_ == sentences_.size() || over_) break;
     Sentence& next = sentences_[current_];
-    if (const auto held = std::exchange(next.held, {}); !held.empty()) feed(held);
+    if (const auto held = std::exchange(next.held, {}); !held.empty()) feed(held, !next.all_came && !next.done);
     if (next.control) next.control->resume(PauseReason::kAhead);
   }
   if (over_) return;
@@ -285,10 +292,45 @@ void Job::note_output(const Status& status) {
   }
   running_->update([&](SynthesisReport& report) { report.samples = output_->samples(); });
   running_->account_log();
+  note_listening();
+  tell_listening();
   if (output_->log_is_full() && !std::exchange(log_full_, true)) {
     paused_at_ = parts_.clock.now();
     running_->pause_all(PauseReason::kSlowClient);
   }
+}
+
+void Job::note_listening() {
+  if (request_.whole) return;
+  const TimePoint now = parts_.clock.now();
+  const auto heard_as_output = [&](std::uint64_t samples) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(static_cast<double>(samples) / request_.format.sample_rate));
+  };
+  const std::uint64_t encoded = output_->encoded();
+  if (encoded > delivered_) playback_.deliver(now, heard_as_output(encoded - std::exchange(delivered_, encoded)));
+  // What waits in the log for the connection has certainly not been heard.
+  if (const auto oldest = running_->log().first_held_sample(); oldest && playback_.started()) {
+    playback_.at_least_until(now + heard_as_output(encoded - *oldest));
+  }
+}
+
+void Job::tell_listening() {
+  if (!playback_.started()) return;
+  for (std::uint32_t index = current_; index < submitted_; ++index) {
+    if (const auto& control = sentences_[index].control) control->tell_runs_dry_at(runs_dry_at(index));
+  }
+}
+
+TimePoint Job::runs_dry_at(std::uint32_t index) const {
+  if (!playback_.started()) return {};
+  std::uint64_t held = 0;
+  for (std::uint32_t i = current_; i <= index; ++i) held += sentences_[i].held.size();
+  return playback_.runs_dry_at() + heard_as(held);
+}
+
+Duration Job::heard_as(std::uint64_t samples) const {
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(static_cast<double>(samples) / (parts_.sample_rate * request_.speed)));
 }
 
 bool Job::stop_if_cut() {

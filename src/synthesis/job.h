@@ -12,6 +12,7 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "tts/base/playback_clock.h"
 #include "tts/engine/voice.h"
 #include "tts/synthesis/synthesis.h"
 
@@ -33,6 +34,7 @@ class Job : public std::enable_shared_from_this<Job> {
     const ServiceOptions& options;
     const engine::Voice& voice;
     SynthesisRequest request;
+    std::uint64_t listener = 0;  // unique in the process
     std::shared_ptr<RunningRequest> running;
     std::function<void()> on_end;  // on the strand, as the job's last act
   };
@@ -50,6 +52,7 @@ class Job : public std::enable_shared_from_this<Job> {
     bool waiting = false;                       // the engine's queue was full; submitted again later
     std::shared_ptr<UtteranceControl> control;  // while its utterance is in flight
     std::vector<float> held;                    // its audio, while its turn has not come
+    bool all_came = false;                      // the engine gave its last audio
     bool done = false;
     std::optional<Error> error;  // kept until its turn, so that what comes before is still heard
   };
@@ -64,7 +67,7 @@ class Job : public std::enable_shared_from_this<Job> {
   void submit_waiting();
   Result<engine::UtteranceRequest> utterance_request(std::uint32_t index) const;
 
-  void on_pcm(std::uint32_t index, std::vector<float> samples, UtteranceControl& control);
+  void on_pcm(std::uint32_t index, std::vector<float> samples, bool last, UtteranceControl& control);
   void on_done(std::uint32_t index, engine::UtteranceSummary summary);
   void on_error(std::uint32_t index, Error error);
   void on_wake();
@@ -72,11 +75,15 @@ class Job : public std::enable_shared_from_this<Job> {
   void retire(std::uint32_t index);  // the utterance's final call came
   void refined(std::uint32_t index, const std::vector<std::int32_t>& tokens);
   void hold(Sentence& sentence, const std::vector<float>& samples);
-  void feed(const std::vector<float>& samples);
+  void feed(const std::vector<float>& samples, bool more_follows);
   void advance();
   void complete();
 
   void note_output(const Status& status);
+  void note_listening();  // brings the listener's clock up to date
+  void tell_listening();  // to the engine, for every utterance in flight
+  TimePoint runs_dry_at(std::uint32_t index) const;  // with all that utterance gave and those before it; zero = nothing is heard yet
+  Duration heard_as(std::uint64_t samples) const;    // samples at the model's rate
   bool stop_if_cut();     // true = the log has ended
   bool stop_if_closed();  // likewise
   void fail(Error error);
@@ -88,6 +95,7 @@ class Job : public std::enable_shared_from_this<Job> {
   const ServiceOptions& options_;
   const engine::Voice& voice_;
   SynthesisRequest request_;
+  const std::uint64_t listener_;
   const std::shared_ptr<RunningRequest> running_;
   std::function<void()> on_end_;
   Strand strand_;
@@ -99,6 +107,8 @@ class Job : public std::enable_shared_from_this<Job> {
   std::uint32_t submitted_ = 0;  // sentences given to the engine so far
   std::uint32_t in_flight_ = 0;  // utterances whose final call has not come
   std::unique_ptr<AudioOutput> output_;
+  PlaybackClock playback_;        // of a listener who hears packets as they come
+  std::uint64_t delivered_ = 0;  // samples it has counted
   bool sounding_ = false;     // the current sentence has given audio
   bool first_noted_ = false;  // the first packet is in the log, and measured
   bool heard_ = false;        // any sentence has

@@ -5,6 +5,15 @@
 namespace tts::synthesis {
 namespace {
 
+engine::UtteranceRequest utterance_of(const SynthesisRequest& request) {
+  engine::UtteranceRequest utterance;
+  utterance.request_id = request.request_id;
+  utterance.deadline = request.deadline;
+  utterance.delivery = request.whole ? engine::Delivery::kWhole : engine::Delivery::kStreamed;
+  utterance.latency = request.latency;
+  return utterance;
+}
+
 std::uint64_t mixed(std::uint64_t x) noexcept {  // splitmix64 (Steele, Lea, Flood 2014)
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
@@ -36,9 +45,7 @@ std::uint64_t refine_seed(std::uint64_t request_seed, std::uint32_t sentence) no
 
 engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::Voice& voice, const engine::SamplingParams& defaults,
                                 std::int32_t speaker_token, const text::PreparedUtterance& prepared, std::uint64_t seed) {
-  engine::UtteranceRequest utterance;
-  utterance.request_id = request.request_id;
-  utterance.deadline = request.deadline;
+  auto utterance = utterance_of(request);
   utterance.sampling = merge(defaults, request.sampling);
   utterance.sampling.seed = seed;
   utterance.prompt.stage = engine::Stage::kCode;
@@ -52,9 +59,7 @@ engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::V
 
 engine::UtteranceRequest refinement(const SynthesisRequest& request, std::int32_t end_token, std::vector<std::int32_t> tokens,
                                     std::uint64_t seed) {
-  engine::UtteranceRequest utterance;
-  utterance.request_id = request.request_id;
-  utterance.deadline = request.deadline;
+  auto utterance = utterance_of(request);
   utterance.prompt.stage = engine::Stage::kText;
   utterance.prompt.tokens = std::move(tokens);
   utterance.prompt.end_token = end_token;

@@ -19,6 +19,7 @@ engine::SamplingParams merge(const engine::SamplingParams& defaults, const Sampl
 std::uint64_t sentence_seed(std::uint64_t request_seed, std::uint32_t sentence) noexcept;
 std::uint64_t refine_seed(std::uint64_t request_seed, std::uint32_t sentence) noexcept;
 
+// What speech() and refinement() leave to the caller: listener and runs_dry_at.
 engine::UtteranceRequest speech(const SynthesisRequest& request, const engine::Voice& voice, const engine::SamplingParams& defaults,
                                 std::int32_t speaker_token, const text::PreparedUtterance& prepared, std::uint64_t seed);
 

@@ -68,6 +68,7 @@ class Service::Impl {
       return Error{ErrorCode::kNotFound, "there is no voice of this name; see the list of voices", "voice", {}};
 
     std::shared_ptr<RunningRequest> running;
+    std::uint64_t listener = 0;
     {
       const std::lock_guard lock(mutex_);
       if (!accepting_) {
@@ -84,11 +85,13 @@ class Service::Impl {
       const std::uint64_t seed = request.seed ? *request.seed : random_() >> (64U - kSeedBits);
       running = std::make_shared<RunningRequest>(seed, options_.log, parts_.metrics);
       running_.insert(running);
+      listener = ++last_listener_;
     }
     const auto job = std::make_shared<Job>(Job::Setup{.parts = parts_,
                                                       .options = options_,
                                                       .voice = *voice,
                                                       .request = std::move(request),
+                                                      .listener = listener,
                                                       .running = running,
                                                       .on_end = [this, running] { ended(running); }},
                                            boost::asio::make_strand(workers_.get_executor()));
@@ -117,7 +120,8 @@ class Service::Impl {
   const ServiceOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;
-  bool accepting_ = true;  // guarded by mutex_, as the next two
+  bool accepting_ = true;  // guarded by mutex_, as the next three
+  std::uint64_t last_listener_ = 0;
   std::unordered_set<std::shared_ptr<RunningRequest>> running_;
   std::mt19937_64 random_{std::random_device{}()};
   boost::asio::thread_pool workers_;  // last: its threads use everything above

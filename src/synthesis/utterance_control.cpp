@@ -13,6 +13,7 @@ void UtteranceControl::attach(engine::UtteranceId id) {
   const std::lock_guard lock(mutex_);
   if (id_ == kEnded) return;  // over before submit() returned
   id_ = id;
+  if (runs_dry_at_ != TimePoint{}) engine_.set_runs_dry_at(id_, runs_dry_at_);
   if (reasons_ != 0) engine_.set_paused(id_, true);
   if (cancelled_) engine_.cancel(id_);
 }
@@ -39,6 +40,12 @@ void UtteranceControl::pause(PauseReason reason) {
 void UtteranceControl::resume(PauseReason reason) {
   const std::lock_guard lock(mutex_);
   change(static_cast<std::uint8_t>(reasons_ & ~bit(reason)));
+}
+
+void UtteranceControl::tell_runs_dry_at(TimePoint handled) {
+  const std::lock_guard lock(mutex_);
+  runs_dry_at_ = handled + std::chrono::duration_cast<Duration>(static_cast<double>(backlog_) * per_sample_);
+  if (reachable()) engine_.set_runs_dry_at(id_, runs_dry_at_);
 }
 
 void UtteranceControl::add_backlog(std::uint64_t samples) {

@@ -51,8 +51,8 @@ std::optional<Error> refusal(const SynthesisRequest& request, const ServiceOptio
     return invalid("sample_rate", std::string(audio::to_string(request.format.container)) + " does not take a sample rate of " +
                                       std::to_string(request.format.sample_rate) + " Hz");
   }
-  if (request.packet < kShortestPacket || request.packet > kLongestPacket) {
-    return invalid("packet", "a packet must last from 10 ms to 10 s");
+  if (request.packet.count() != 0 && (request.packet < kShortestPacket || request.packet > kLongestPacket)) {
+    return invalid("packet", "a packet must last from 10 ms to 10 s, or 0: as it is made");
   }
   if (request.refine && !has_refine) return Error{ErrorCode::kUnsupported, "this model has no refine pass", "refine", {}};
   return std::nullopt;

@@ -17,11 +17,14 @@ struct PcmPipelineOptions {
   std::uint32_t crossfade_ms = 50;     // overlap where two utterances meet; 0 = plain concatenation
 };
 
-// One request's audio; not thread-safe. Output is independent of how the input is cut into calls.
+// One request's audio; not thread-safe. Output is independent of how the input is cut into calls, as long as what is said of the
+// following ones is true.
 class PcmPipeline {
  public:
   virtual ~PcmPipeline() = default;
-  virtual void push(std::span<const float> samples, std::vector<float>& out) = 0;  // appends to `out`
+  // Appends to `out`. The end of what came so far is held back for a cross-fade, because the utterance may end there; not so with
+  // `more_follows`: a later call brings at least a cross-fade of this utterance. If it brings less, the fade is that much shorter.
+  virtual void push(std::span<const float> samples, std::vector<float>& out, bool more_follows = false) = 0;
   virtual void end_utterance(std::vector<float>& out) = 0;  // the next push starts a new utterance that is faded into this one
   virtual void finish(std::vector<float>& out) = 0;         // flushes everything held back
 };

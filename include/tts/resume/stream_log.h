@@ -47,6 +47,7 @@ class StreamLog {
   std::optional<Error> error() const;
   std::uint32_t last_seq() const;        // 0 = none yet
   std::size_t held_bytes() const;
+  std::optional<std::uint64_t> first_held_sample() const;  // position of the audio that waits longest for its acknowledgement
   bool closed() const;
 
  private:

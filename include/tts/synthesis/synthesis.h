@@ -41,8 +41,9 @@ struct SynthesisRequest {
   text::TextOptions text_options;            // has_speaker is filled in by the service
   std::optional<RefineOptions> refine;
   engine::MelPath mel_path = engine::MelPath::kHidden;
-  std::chrono::milliseconds packet{100};     // audio per packet; every packet but the last holds exactly this much (containers
-                                             // with their own framing round to it)
+  engine::Latency latency = engine::Latency::kDefault;
+  std::chrono::milliseconds packet{0};       // audio per packet; every packet but the last holds exactly this much (containers with
+                                             // their own framing round to it); 0 = as it is made, soonest and with least to do
   bool whole = false;                        // true: one packet with everything, headers carrying true sizes
   TimePoint deadline = TimePoint::max();
 };

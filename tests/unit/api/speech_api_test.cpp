@@ -45,7 +45,8 @@ TEST_F(SpeechApiTest, NativeDefaults) {
   EXPECT_FALSE(call->request.sampling.temperature);
   EXPECT_TRUE(call->request.text_options.normalize);
   EXPECT_TRUE(call->request.text_options.split);
-  EXPECT_EQ(call->request.packet, milliseconds(100));
+  EXPECT_EQ(call->request.packet, milliseconds(0)) << "as it is made";
+  EXPECT_EQ(call->request.latency, engine::Latency::kDefault);
   EXPECT_EQ(call->timeout, milliseconds(60'000));
   EXPECT_FALSE(call->sse);
 }
@@ -56,7 +57,7 @@ TEST_F(SpeechApiTest, NativeTakesEveryField) {
   const SpeechApi api(catalog);
   const auto call = api.parse_native(R"({"text":"hi","voice":"tom","format":"opus","sample_rate":48000,"bitrate":32000,"speed":1.5,
     "seed":18446744073709551615,"temperature":0.5,"top_p":0.9,"top_k":30,"repetition_penalty":1.05,"min_steps":2,"max_steps":300,"language":"en",
-    "normalize":false,"split":false,"style":"[speed_5]","refine":{"prompt":"[oral_2]"},"use_decoder":false,"packet_ms":20,"timeout_ms":5000})");
+    "normalize":false,"split":false,"style":"[speed_5]","refine":{"prompt":"[oral_2]"},"use_decoder":false,"packet_ms":20,"latency":"exact","timeout_ms":5000})");
   ASSERT_TRUE(call) << call.error().message;
   const auto& request = call->request;
   EXPECT_EQ(request.voice, "tom");
@@ -72,6 +73,7 @@ TEST_F(SpeechApiTest, NativeTakesEveryField) {
   EXPECT_EQ(request.sampling.min_steps, 2U);
   EXPECT_EQ(request.sampling.max_steps, 300U);
   EXPECT_EQ(request.text_options.language, "en");
+  EXPECT_EQ(request.latency, engine::Latency::kExact);
   EXPECT_FALSE(request.text_options.normalize);
   EXPECT_FALSE(request.text_options.split);
   EXPECT_EQ(request.text_options.style_prompt, "[speed_5]");
@@ -124,6 +126,7 @@ TEST_F(SpeechApiTest, NativeRefusalsNameTheField) {
       {R"({"text":"a","refine":{"prompt":3}})", "refine", "object with the string 'prompt'"},
       {R"({"text":"a","refine":{"prompt":"x","more":"y"}})", "refine", "object with the string 'prompt'"},
       {R"({"text":"a","packet_ms":19})", "packet_ms", "from 20 to 1000"},
+      {R"({"text":"a","latency":"lowest"})", "latency", "one of low, exact"},
       {R"({"text":"a","timeout_ms":0})", "timeout_ms", "from 1 to 60000"},
       {R"({"text":"a","timeout_ms":60001})", "timeout_ms", "from 1 to 60000"},
   };
@@ -237,7 +240,7 @@ TEST_F(SpeechApiTest, OpenApiIsGeneratedFromTheTables) {
   EXPECT_EQ(native.at("additionalProperties"), false);
   EXPECT_EQ(native.at("properties").at("max_steps").at("maximum"), 700);
   EXPECT_EQ(native.at("properties").at("speed").at("minimum"), 0.5);
-  EXPECT_EQ(native.at("properties").size(), 21U);
+  EXPECT_EQ(native.at("properties").size(), 22U);
   for (const auto& [name, schema] : native.at("properties").items())
     EXPECT_FALSE(schema.at("description").get<std::string>().empty()) << name;
 }

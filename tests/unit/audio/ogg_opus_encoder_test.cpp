@@ -161,7 +161,7 @@ TEST(OggOpusEncoder, BitrateIsKept) {
   }
 }
 
-TEST(OggOpusEncoder, PagesComeWith20MillisecondsThenEvery100) {
+TEST(OggOpusEncoder, PagesHold20MillisecondsAtFirstThen100) {
   auto encoder = make_encoder({{Container::kOggOpus, 24000, 0}, 0});
   ASSERT_TRUE(encoder.ok());
   Bytes out;
@@ -169,12 +169,14 @@ TEST(OggOpusEncoder, PagesComeWith20MillisecondsThenEvery100) {
   EXPECT_EQ(demux(out).pages.size(), kHeaderPages);
   (*encoder)->encode(voice(480, 24000), out);
   EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 1);
-  (*encoder)->encode(voice(2400 - 480, 24000), out);
-  EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 2);
-  for (std::size_t packet = 2; packet <= 10; ++packet) {
-    (*encoder)->encode(voice(2400, 24000), out);
-    EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 1 + packet);
-    EXPECT_EQ(demux(out).packets.size(), kHeaderPages + 5 * packet);
+  (*encoder)->encode(voice(12000 - 480, 24000), out);
+  EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 25);
+  for (std::size_t tenths = 6; tenths <= 10; ++tenths) {
+    (*encoder)->encode(voice(1200, 24000), out);
+    EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 25 + tenths - 6) << "a page is not full";
+    (*encoder)->encode(voice(1200, 24000), out);
+    EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 25 + tenths - 5);
+    EXPECT_EQ(demux(out).packets.size(), kHeaderPages + 5 * tenths);
   }
 }
 

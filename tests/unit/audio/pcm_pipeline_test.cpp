@@ -62,6 +62,39 @@ TEST(PcmPipeline, HoldsBackOnlyTheFade) {
   EXPECT_EQ(out.size(), 10001U);
 }
 
+TEST(PcmPipeline, HoldsNothingBackWhileMoreFollows) {
+  const std::vector<Samples> utterances = {voice(20011, 24000), voice(9000, 24000)};
+  auto pipeline = make_pcm_pipeline({});
+  Samples out;
+  for (const Samples& utterance : utterances) {
+    const auto last = std::span(utterance).last(2000);
+    for (std::size_t at = 0; at < utterance.size() - last.size(); at += 700) {
+      const auto piece = std::span(utterance).subspan(at, std::min<std::size_t>(700, utterance.size() - last.size() - at));
+      (*pipeline)->push(piece, out, true);
+      if (&utterance == &utterances[0]) {
+        EXPECT_EQ(out.size(), at + piece.size()) << "heard at once";
+      }
+    }
+    (*pipeline)->push(last, out);
+    (*pipeline)->end_utterance(out);
+  }
+  (*pipeline)->finish(out);
+  EXPECT_EQ(out, run({}, utterances, 100000));
+}
+
+TEST(PcmPipeline, ABrokenPromiseShortensTheFade) {
+  auto pipeline = make_pcm_pipeline({});
+  Samples out;
+  (*pipeline)->push(Samples(5000, 0.5F), out, true);
+  (*pipeline)->push(Samples(100, 0.5F), out);
+  (*pipeline)->end_utterance(out);
+  (*pipeline)->push(Samples(5000, 0.0F), out, true);
+  (*pipeline)->end_utterance(out);
+  (*pipeline)->push(Samples(5000, 0.5F), out);
+  (*pipeline)->finish(out);
+  EXPECT_EQ(out.size(), 15100U - 100U);
+}
+
 TEST(PcmPipeline, UtterancesOverlapByTheFadeAtConstantPower) {
   const Samples joined = run({}, {Samples(10000, 0.5F), Samples(8000, 0.0F)}, 480);
   ASSERT_EQ(joined.size(), 18000 - kFade);

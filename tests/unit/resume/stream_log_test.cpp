@@ -29,6 +29,19 @@ TEST(StreamLog, NumbersPacketsFromOne) {
   EXPECT_EQ(log.held_bytes(), 7U);
 }
 
+TEST(StreamLog, TellsWhereTheWaitingAudioBegins) {
+  StreamLog log;
+  EXPECT_EQ(log.first_held_sample(), std::nullopt);
+  log.append(0, bytes(3));
+  log.append(2400, bytes(3));
+  log.append(4800, bytes(3));
+  EXPECT_EQ(log.first_held_sample(), 0U);
+  log.acknowledge(2);
+  EXPECT_EQ(log.first_held_sample(), 4800U);
+  log.acknowledge(3);
+  EXPECT_EQ(log.first_held_sample(), std::nullopt);
+}
+
 TEST(StreamLog, NoPacketHasNumberZero) {
   StreamLog log;
   EXPECT_EQ(log.next(0), nullptr);

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr DecodeRules kRules{.max_pending = 32, .exact_lookahead = 20, .low_lookahead = 6, .least_chunk = 4};
+constexpr DecodeRules kRules{.max_pending = 32, .exact_lookahead = 20, .low_lookahead = 6, .least_chunk = 4, .reserve = milliseconds(100)};
 
 CostModel nothing_measured() { return CostModel(milliseconds(21), 24); }
 
@@ -34,8 +34,7 @@ DecodeRow steady(std::uint32_t pending, std::uint32_t held = 20) {
           .chunk = 24,
           .urgency = Urgency::kSoon,
           .steady = true,
-          .left = milliseconds(500),
-          .notice = milliseconds(100)};
+          .left = milliseconds(500)};
 }
 
 DecodeRow silent(std::uint32_t pending, std::uint32_t held = 0) {
@@ -44,9 +43,10 @@ DecodeRow silent(std::uint32_t pending, std::uint32_t held = 0) {
 
 std::vector<DecodeChoice> planned(const std::vector<DecodeRow>& rows, const DecodeRules& rules = kRules,
                                   const CostModel& costs = nothing_measured()) {
-  std::vector<DecodeChoice> result{{.row = 99}};  // must be cleared
-  plan_decode(rows, rules, costs, result);
-  return result;
+  DecodePlan plan;
+  plan.chosen = {{.row = 99}};  // must be cleared
+  plan_decode(rows, rules, costs, plan);
+  return plan.chosen;
 }
 
 std::vector<std::uint32_t> chosen(const std::vector<DecodeRow>& rows, const DecodeRules& rules = kRules,
@@ -115,6 +115,35 @@ TEST(DecodePlan, AListenerWhoIsShortGetsLessThanAChunk) {
   EXPECT_THAT(chosen({row}), IsEmpty());
 }
 
+TEST(DecodePlan, WhoRunsOutTogetherIsShortTogether) {
+  // 10 steps each take 10 ms to decode: the last of ten has its sound after 100 ms.
+  auto row = steady(10);
+  row.left = milliseconds(190);
+  EXPECT_THAT(chosen({row}, kRules, measured()), IsEmpty());
+  EXPECT_THAT(chosen(std::vector(10, row), kRules, measured()), testing::SizeIs(10));
+}
+
+TEST(DecodePlan, ACallEndsBeforeItsNeediestRowRunsDry) {
+  auto row = steady(10);
+  row.left = milliseconds(45);
+  DecodePlan plan;
+  plan_decode(std::vector(10, row), kRules, measured(), plan);
+  EXPECT_EQ(plan.chosen.size(), 4U);
+  EXPECT_TRUE(plan.more_are_short) << "the others should not wait for another step";
+  row.left = milliseconds(-20);
+  plan_decode(std::vector(10, row), kRules, measured(), plan);
+  EXPECT_EQ(plan.chosen.size(), 1U) << "too late anyway, but soonest alone";
+}
+
+TEST(DecodePlan, ANewcomersFirstSoundIsAWholePieceHoweverShortOthersAre) {
+  auto listener = steady(5);
+  listener.left = milliseconds(60);
+  EXPECT_THAT(chosen({silent(25), listener}, kRules, measured()), ElementsAre(1));
+  EXPECT_THAT(chosen({silent(28), listener}, kRules, measured()), ElementsAre(0, 1));
+  listener.left = milliseconds(20);
+  EXPECT_THAT(chosen({silent(28), listener}, kRules, measured()), ElementsAre(1)) << "first the one whose sound would break off";
+}
+
 TEST(DecodePlan, EarlySoundLooksLessFarAhead) {
   auto row = silent(14);
   row.may_be_early = true;
@@ -152,7 +181,9 @@ TEST(DecodePlan, TheNeediestComeFirst) {
   whole.whole = true;
   auto near = steady(24);
   near.left = milliseconds(200);
-  EXPECT_THAT(chosen({whole, steady(24), near, silent(28)}), ElementsAre(3, 2, 1, 0));
+  auto dry = steady(4);
+  dry.left = milliseconds(10);
+  EXPECT_THAT(chosen({whole, steady(24), near, silent(28), dry}), ElementsAre(4, 3, 2, 1, 0));
 }
 
 TEST(DecodePlan, TheBudgetBoundsOneCall) {

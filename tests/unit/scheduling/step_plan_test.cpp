@@ -139,12 +139,14 @@ TEST(StepPlan, AFileHasARightToItsShare) {
 }
 
 TEST(PrefillBudget, ShrinksWithWhatListenersCanSpare) {
-  EXPECT_EQ(prefill_budget(std::chrono::seconds(1), kNothingMeasured), ~std::uint32_t{0}) << "nothing is known";
+  EXPECT_EQ(prefill_budget(std::chrono::seconds(1), 4, kNothingMeasured), ~std::uint32_t{0}) << "nothing is known";
   auto costs = measured(10);
   for (int i = 0; i < 100; ++i) costs.step_took(4, 20, std::chrono::milliseconds(14 + 20));  // 1 ms a position
-  EXPECT_NEAR(prefill_budget(std::chrono::milliseconds(400), costs), 100, 5);
-  EXPECT_EQ(prefill_budget(std::chrono::milliseconds(-400), costs), 8U) << "a join gets on whatever happens";
-  EXPECT_GT(prefill_budget(Duration::max(), costs), 1'000'000U) << "nobody listens";
+  EXPECT_NEAR(prefill_budget(std::chrono::milliseconds(400), 4, costs), 100, 5);
+  const double round = std::chrono::duration<double, std::milli>(costs.round(60)).count();
+  EXPECT_NEAR(prefill_budget(std::chrono::milliseconds(-400), 60, costs), round / 4, 2) << "a quarter of a round, whatever happens";
+  EXPECT_EQ(prefill_budget(std::chrono::milliseconds(-400), 1, costs), 8U);
+  EXPECT_GT(prefill_budget(Duration::max(), 4, costs), 1'000'000U) << "nobody listens";
 }
 
 // Whatever the rows, the plan keeps the engine's rules and wastes nothing.

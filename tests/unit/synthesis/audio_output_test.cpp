@@ -43,7 +43,7 @@ class AudioOutputTest : public ::testing::Test {
 };
 
 TEST_F(AudioOutputTest, EveryPacketButTheLastHoldsExactly100Milliseconds) {
-  const auto output = make({.format = kPcm, .crossfade_ms = 0});
+  const auto output = make({.format = kPcm, .crossfade_ms = 0, .packet = std::chrono::milliseconds(100)});
   const auto samples = tone(24000 + 1234);
   for (std::size_t at = 0; at < samples.size(); at += 700) {
     ASSERT_TRUE(output->push(std::span(samples).subspan(at, std::min<std::size_t>(700, samples.size() - at))).ok());
@@ -60,8 +60,27 @@ TEST_F(AudioOutputTest, EveryPacketButTheLastHoldsExactly100Milliseconds) {
   EXPECT_EQ(test::joined(made), encoded(samples, kPcm));
 }
 
-TEST_F(AudioOutputTest, TheFirstPacketLeavesAsSoonAs100MillisecondsAreSure) {
+TEST_F(AudioOutputTest, AsMadeAPacketIsWhatOnePushGave) {
   const auto output = make({.format = kPcm, .crossfade_ms = 50});
+  const auto samples = tone(40000);
+  ASSERT_TRUE(output->push(std::span(samples).first(1700), true).ok());
+  ASSERT_TRUE(output->push(std::span(samples).subspan(1700, 2000), true).ok());
+  ASSERT_TRUE(output->push(std::span(samples).subspan(3700), false).ok());
+  ASSERT_TRUE(output->finish().ok());
+  const auto made = packets();
+  ASSERT_EQ(made.size(), 5U);
+  EXPECT_EQ(made[0]->bytes.size(), 2U * 1700U);
+  EXPECT_EQ(made[1]->bytes.size(), 2U * 2000U);
+  EXPECT_EQ(made[1]->first_sample, 1700U);
+  EXPECT_EQ(made[2]->bytes.size(), 2U * 24000U) << "at most a second";
+  EXPECT_EQ(made[3]->bytes.size(), 2U * (40000U - 3700U - 24000U - 1200U)) << "but for the cross-fade";
+  EXPECT_EQ(made[4]->bytes.size(), 2U * 1200U);
+  EXPECT_EQ(test::joined(made), encoded(samples, kPcm));
+  EXPECT_EQ(output->encoded(), samples.size());
+}
+
+TEST_F(AudioOutputTest, TheFirstPacketLeavesAsSoonAs100MillisecondsAreSure) {
+  const auto output = make({.format = kPcm, .crossfade_ms = 50, .packet = std::chrono::milliseconds(100)});
   const auto samples = tone(4000);
   ASSERT_TRUE(output->push(std::span(samples).first(3599)).ok());
   EXPECT_EQ(log_.last_seq(), 0U) << "the last 50 ms may still be faded";
@@ -70,7 +89,7 @@ TEST_F(AudioOutputTest, TheFirstPacketLeavesAsSoonAs100MillisecondsAreSure) {
 }
 
 TEST_F(AudioOutputTest, TellsWhenTheLogIsFullAndOnlyThen) {
-  const auto output = make({.format = kPcm, .crossfade_ms = 0});
+  const auto output = make({.format = kPcm, .crossfade_ms = 0, .packet = std::chrono::milliseconds(100)});
   const auto samples = tone(4800);
   ASSERT_TRUE(output->push(samples).ok());
   EXPECT_FALSE(output->log_is_full());
@@ -121,7 +140,8 @@ TEST_F(AudioOutputTest, EveryContainerStreamsWhatItWouldWriteAtOnce) {
     resume::StreamLog log;
     auto output = AudioOutput::make({.format = format, .crossfade_ms = 0}, log);
     ASSERT_TRUE(output.ok());
-    ASSERT_TRUE((*output)->push(samples).ok());
+    ASSERT_TRUE((*output)->push(std::span(samples).first(9000)).ok());
+    ASSERT_TRUE((*output)->push(std::span(samples).subspan(9000)).ok());
     ASSERT_TRUE((*output)->finish().ok());
     log.finish();
     const auto made = test::drain(log);

@@ -49,6 +49,16 @@ TEST(Seeds, AreDistinctAndReproducible) {
   EXPECT_EQ(seen.size(), 20U * 50U * 2U);
 }
 
+TEST(Speech, SaysHowItIsHeard) {
+  SynthesisRequest request;
+  EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).delivery, engine::Delivery::kStreamed);
+  request.whole = true;
+  request.latency = engine::Latency::kExact;
+  EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).delivery, engine::Delivery::kWhole);
+  EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).latency, engine::Latency::kExact);
+  EXPECT_EQ(refinement(request, 301, {1}, 9).delivery, engine::Delivery::kWhole);
+}
+
 TEST(Speech, CarriesTheSpeakerOnlyWhenThereIsOne) {
   SynthesisRequest request;
   request.request_id = "r";

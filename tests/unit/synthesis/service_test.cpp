@@ -86,7 +86,7 @@ class ServiceTest : public ::testing::Test {
 
   // The engine makes everything of utterance `index` at once.
   void speak(std::size_t index, const std::vector<float>& samples) {
-    engine_.pcm(index, samples);
+    engine_.pcm(index, samples, true);
     engine_.done(index, {.stop = engine::StopReason::kEndToken,
                          .steps = static_cast<std::uint32_t>(samples.size() / 512),
                          .samples = samples.size(),
@@ -98,6 +98,9 @@ class ServiceTest : public ::testing::Test {
   }
   void wait_paused(std::size_t index, bool paused) {
     engine_.wait_until([=](const auto& all) { return all.size() > index && all[index].pause_seen && all[index].paused == paused; });
+  }
+  void wait_told(std::size_t index, TimePoint runs_dry_at) {
+    engine_.wait_until([=](const auto& all) { return all.size() > index && all[index].runs_dry_at == runs_dry_at; });
   }
   bool exports(const std::string& line) const { return metrics_.render().find(line) != std::string::npos; }
 
@@ -131,7 +134,7 @@ TEST_F(ServiceTest, OneSentenceBecomesPackets) {
   const auto packets = test::drain(synthesis->log());
   EXPECT_FALSE(synthesis->log().error().has_value());
   EXPECT_EQ(test::joined(packets), expected_pcm({samples}));
-  EXPECT_EQ(packets.size(), 5U);
+  EXPECT_EQ(packets.size(), 2U) << "what the engine gave, and what was held back for a cross-fade";
   const auto report = synthesis->report();
   EXPECT_EQ(report.samples, 10000U);
   EXPECT_EQ(report.sentences, 1U);
@@ -164,7 +167,7 @@ TEST_F(ServiceTest, SentencesAreSubmittedOneAheadAndHeardInOrder) {
   engine_.pcm(0, std::span(a).first(5000));
   engine_.wait_submitted(2);  // the first has sounded
   speak(1, b);                // complete before the first is
-  engine_.pcm(0, std::span(a).subspan(5000));
+  engine_.pcm(0, std::span(a).subspan(5000), true);
   engine_.done(0);
   engine_.wait_submitted(3);
   speak(2, c);
@@ -194,7 +197,18 @@ TEST_F(ServiceTest, TheFirstPacketDoesNotWaitForTheSentenceToEnd) {
   engine_.pcm(0, tone(3600));
   const auto first = test::wait_packet(synthesis->log(), 1);
   ASSERT_NE(first, nullptr);
-  EXPECT_EQ(first->bytes.size(), 4800U);
+  EXPECT_EQ(first->bytes.size(), 7200U) << "all there is: more follows, so nothing need be held back for a cross-fade";
+}
+
+TEST_F(ServiceTest, PacketsAreAsLongAsAsked) {
+  auto wanted = request("Hello.");
+  wanted.packet = milliseconds(100);
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  speak(0, tone(10000));
+  const auto packets = test::drain(synthesis->log());
+  ASSERT_EQ(packets.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(packets[i]->bytes.size(), 4800U);
 }
 
 TEST_F(ServiceTest, WholeIsOnePacket) {
@@ -302,10 +316,10 @@ TEST_F(ServiceTest, ASlowClientPausesItsUtterancesUntilItHasRead) {
   engine_.wait_submitted(1);
   const auto a = tone(12000);
   const auto b = tone(3000);
-  engine_.pcm(0, a);  // 4 packets leave, 19,200 bytes
+  engine_.pcm(0, a, true);  // 21,600 bytes leave
   wait_paused(0, true);
   EXPECT_EQ(engine_.submitted(), 1U) << "nothing new for a client that does not read";
-  for (std::uint32_t seq = 1; seq <= 4; ++seq) synthesis->log().acknowledge(seq);
+  synthesis->log().acknowledge(1);
   wait_paused(0, false);
   engine_.wait_submitted(2);
   engine_.done(0);
@@ -324,7 +338,7 @@ TEST_F(ServiceTest, AnUtteranceThatEndedWhileTheClientWasSlowGoesOnLater) {
   engine_.pcm(0, tone(12000));
   wait_paused(0, true);
   engine_.done(0);  // nothing is in flight now: only the log's drain can wake the request
-  for (std::uint32_t seq = 1; seq <= 4; ++seq) synthesis->log().acknowledge(seq);
+  synthesis->log().acknowledge(1);
   engine_.wait_submitted(2);
   speak(1, tone(3000));
   test::wait_end(synthesis->log());
@@ -340,12 +354,72 @@ TEST_F(ServiceTest, ASentenceTooFarAheadPausesUntilItsTurn) {
   engine_.pcm(0, tone(3600));
   engine_.wait_submitted(2);
   const auto b = tone(24000, 0.2F);
-  engine_.pcm(1, b);
+  engine_.pcm(1, b, true);
   wait_paused(1, true);
+  engine_.pcm(0, tone(3600), true);
   engine_.done(0);
   wait_paused(1, false);
   engine_.done(1);
-  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({tone(3600), b}));
+  auto a = tone(3600);
+  a.insert(a.end(), a.begin(), a.end());
+  EXPECT_EQ(test::joined(test::drain(synthesis->log())), expected_pcm({a, b}));
+}
+
+TEST_F(ServiceTest, TheEngineLearnsWhenTheListenerRunsDry) {
+  const auto synthesis = start(request("One. Two."));
+  engine_.wait_submitted(1);
+  EXPECT_EQ(engine_.utterance(0).request.runs_dry_at, TimePoint{}) << "nothing is heard yet";
+  engine_.pcm(0, tone(12000));
+  engine_.wait_submitted(2);
+  const auto dry = clock_.now() + milliseconds(500);
+  EXPECT_EQ(engine_.utterance(1).request.runs_dry_at, dry);
+  EXPECT_EQ(engine_.utterance(0).runs_dry_at, dry);
+  EXPECT_EQ(engine_.utterance(0).request.listener, engine_.utterance(1).request.listener);
+  EXPECT_NE(engine_.utterance(0).request.listener, 0U);
+  engine_.pcm(1, tone(2400));  // held for its turn: it lengthens the second sentence's, not the first one's
+  synthesis->log().acknowledge(1);
+  clock_.advance(milliseconds(100));
+  engine_.pcm(0, tone(24000));
+  wait_told(0, dry + milliseconds(1000));
+  wait_told(1, dry + milliseconds(1100));
+}
+
+TEST_F(ServiceTest, WhatWaitsForTheClientHasNotBeenHeard) {
+  const auto synthesis = start(request("One."));
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(12000));
+  EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
+  clock_.advance(milliseconds(800));  // the client has read nothing of it
+  engine_.pcm(0, tone(2400));
+  wait_told(0, clock_.now() + milliseconds(600));
+  synthesis->log().acknowledge(2);
+  clock_.advance(milliseconds(700));
+  engine_.pcm(0, tone(2400));
+  wait_told(0, clock_.now() + milliseconds(100));
+}
+
+TEST_F(ServiceTest, FasterSpeechRunsDrySooner) {
+  auto wanted = request("One.");
+  wanted.speed = 2.0;
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  const auto began = clock_.now();
+  engine_.pcm(0, tone(48000));
+  engine_.wait_until([](const auto& all) { return all[0].runs_dry_at != TimePoint{}; });
+  EXPECT_LE(engine_.utterance(0).runs_dry_at, began + milliseconds(1000));
+  EXPECT_GT(engine_.utterance(0).runs_dry_at, began + milliseconds(800));
+}
+
+TEST_F(ServiceTest, NobodyListensToAFileWhileItIsMade) {
+  auto wanted = request("One. Two.");
+  wanted.whole = true;
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  EXPECT_EQ(engine_.utterance(0).request.delivery, engine::Delivery::kWhole);
+  engine_.pcm(0, tone(12000));
+  engine_.wait_submitted(2);
+  EXPECT_EQ(engine_.utterance(1).request.runs_dry_at, TimePoint{});
+  EXPECT_EQ(engine_.utterance(0).runs_dry_at, TimePoint{});
 }
 
 TEST_F(ServiceTest, AnEngineFailureEndsTheLogWithTheRequestsId) {
@@ -368,7 +442,7 @@ TEST_F(ServiceTest, AFailureAheadIsHeardOfOnlyAfterWhatComesBefore) {
   engine_.wait_submitted(2);
   engine_.fail(1, {ErrorCode::kEngineFailure, "device lost", {}, {}});
   engine_.pcm(0, tone(9000));
-  EXPECT_NE(test::wait_packet(synthesis->log(), 6), nullptr);
+  EXPECT_NE(test::wait_packet(synthesis->log(), 2), nullptr);
   EXPECT_FALSE(synthesis->log().ended());
   engine_.done(0);
   test::wait_end(synthesis->log());
@@ -399,7 +473,7 @@ TEST_F(ServiceTest, LeavingWhileItWaitsToTryAgainEndsIt) {
   engine_.wait_submitted(1);
   engine_.refuse_next({ErrorCode::kQueueFull, "full", {}, std::chrono::hours(1)});
   speak(0, tone(9000));
-  EXPECT_NE(test::wait_packet(synthesis->log(), 3), nullptr);
+  EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
   synthesis.reset();
   service_.reset();
   EXPECT_EQ(engine_.submitted(), 1U);

@@ -15,7 +15,7 @@ class UtteranceControlTest : public ::testing::Test {
   bool cancelled() const { return engine_.utterance(0).cancelled; }
 
   test::FakeUtteranceEngine engine_;
-  UtteranceControl control_{engine_, 100};
+  UtteranceControl control_{engine_, 100, std::chrono::milliseconds(1)};
   engine::UtteranceId id_ = 0;
 };
 
@@ -42,6 +42,18 @@ TEST_F(UtteranceControlTest, WhatWasAskedBeforeTheIdIsPassedOn) {
   EXPECT_TRUE(cancelled());
 }
 
+TEST_F(UtteranceControlTest, WhatWaitsForAWorkerIsStillToBeHeard) {
+  const TimePoint handled = TimePoint(std::chrono::seconds(5));
+  control_.add_backlog(30);
+  control_.tell_runs_dry_at(handled);
+  submit();
+  control_.attach(id_);
+  EXPECT_EQ(engine_.utterance(0).runs_dry_at, handled + std::chrono::milliseconds(30)) << "told before the id was known";
+  control_.take_backlog(20);
+  control_.tell_runs_dry_at(handled);
+  EXPECT_EQ(engine_.utterance(0).runs_dry_at, handled + std::chrono::milliseconds(10));
+}
+
 TEST_F(UtteranceControlTest, NothingIsSentAfterTheEnd) {
   submit();
   control_.attach(id_);
@@ -51,8 +63,10 @@ TEST_F(UtteranceControlTest, NothingIsSentAfterTheEnd) {
   control_.await_end();
   control_.cancel();
   control_.pause(PauseReason::kAhead);
+  control_.tell_runs_dry_at(TimePoint(std::chrono::seconds(5)));
   control_.attach(id_);
   EXPECT_FALSE(cancelled());
+  EXPECT_EQ(engine_.utterance(0).runs_dry_at, TimePoint{});
   EXPECT_FALSE(engine_.utterance(0).pause_seen);
 }
 

@@ -1,0 +1,374 @@
+// The scheduler against listeners with playback clocks, on a machine made of numbers: who runs dry, who waits and how long, who yields.
+#include <cmath>
+#include <random>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulation.h"
+
+namespace tts::scheduling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::Lt;
+
+using Listeners = std::vector<std::shared_ptr<Listener>>;
+
+// A small voice: rows cost more than what they share. About 98 streams.
+constexpr MachineCosts kSmall{.step = 0.4, .row = 0.12, .prompt_token = 0.03, .decode = 0.3, .decoder_step = 0.06};
+constexpr std::uint32_t kSmallLookahead = 31;
+// A large one: the pass over the weights costs more than its rows. About 20 streams.
+constexpr MachineCosts kLarge{.step = 6, .row = 0.35, .prompt_token = 0.15, .decode = 1, .decoder_step = 0.2};
+constexpr std::uint32_t kLargeLookahead = 52;
+
+SchedulerOptions with(std::uint32_t max_batch, LatencyMode latency = LatencyMode::kExact) {
+  SchedulerOptions options;
+  options.max_batch = max_batch;
+  options.latency = latency;
+  return options;
+}
+
+int gaps(const Listeners& listeners) {
+  int count = 0;
+  for (const auto& one : listeners) count += one->gaps();
+  return count;
+}
+
+Duration silence(const Listeners& listeners) {
+  Duration sum{0};
+  for (const auto& one : listeners) sum += one->silence();
+  return sum;
+}
+
+double milliseconds_of(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+double quantile_of_first_sound(const Listeners& listeners, double share) {
+  std::vector<double> times;
+  for (const auto& one : listeners) {
+    if (one->first_sound()) times.push_back(milliseconds_of(*one->first_sound()));
+  }
+  std::sort(times.begin(), times.end());
+  return times.empty() ? -1 : times[std::min(times.size() - 1, static_cast<std::size_t>(share * static_cast<double>(times.size())))];
+}
+
+struct Crowd {
+  Listeners served;
+  int refused = 0;
+};
+
+// Poisson arrivals of utterances of 2.5 to 7.5 s.
+Crowd poisson(Simulation& simulation, double per_second, Duration time, std::uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  std::exponential_distribution<double> pause(per_second);
+  std::uniform_int_distribution<std::uint32_t> steps(120, 360);
+  Crowd crowd;
+  TimePoint next = simulation.clock.now();
+  simulation.run_for(time, [&] {
+    for (; simulation.clock.now() >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) {
+      if (auto one = simulation.ask({.steps = steps(random)})) {
+        crowd.served.push_back(std::move(one));
+      } else {
+        ++crowd.refused;
+      }
+    }
+  });
+  return crowd;
+}
+
+class Machines : public testing::TestWithParam<std::tuple<MachineCosts, std::uint32_t>> {
+ protected:
+  MachineCosts costs() const { return std::get<0>(GetParam()); }
+  std::uint32_t lookahead() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(Machines, KnowsWhatItCanServeAfterAWarmUp) {
+  Simulation simulation(costs(), with(128), lookahead());
+  EXPECT_EQ(simulation.loop.realtime_streams(), 0U);
+  simulation.warm_up();
+  const auto at_once = [&](double n) {  // time of n streams' steps in the time that one is heard, flushing and prompts apart
+    return (costs().step + n * (costs().row + costs().decoder_step)) / 21.33;
+  };
+  const double streams = simulation.loop.realtime_streams();
+  EXPECT_LT(at_once(streams), 0.9);
+  EXPECT_GT(at_once(streams), 0.7) << streams;
+}
+
+TEST_P(Machines, NobodyRunsDryUpToCapacityAndBeyondItNewcomersWait) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  Listeners listeners;
+  for (std::uint32_t i = 0; i < simulation.loop.realtime_streams() + 25; ++i) listeners.push_back(simulation.ask({.steps = 1500}));
+  simulation.run_for(seconds(15));
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+  EXPECT_NEAR(simulation.loop.active(), simulation.loop.realtime_streams(), 2);
+  EXPECT_GE(simulation.loop.active(), 15U);
+  EXPECT_FALSE(listeners.back()->first_sound()) << "waits";
+}
+
+TEST_P(Machines, RandomArrivalsAtAnyLoadLeaveNoGaps) {
+  for (const double load : {0.3, 0.7, 0.95, 1.5}) {
+    Simulation simulation(costs(), with(128), lookahead());
+    simulation.warm_up();
+    const double per_second = load * simulation.loop.realtime_streams() / 5.12;
+    const auto crowd = poisson(simulation, per_second, seconds(20), static_cast<std::uint32_t>(load * 100));
+    EXPECT_EQ(gaps(crowd.served), 0) << load << ": " << milliseconds_of(silence(crowd.served)) << " ms";
+    EXPECT_GT(crowd.served.size(), 10U);
+    EXPECT_THAT(simulation.control->breaches(), testing::IsEmpty());
+  }
+}
+
+TEST_P(Machines, LowLatencySoundsEarlyWhileThereIsRoomAndNeverStarvesTheRest) {
+  for (const double load : {0.2, 0.6, 0.9, 1.4}) {
+    Simulation simulation(costs(), with(128, LatencyMode::kLow), lookahead());
+    Simulation exact(costs(), with(128, LatencyMode::kExact), lookahead());
+    simulation.warm_up();
+    exact.warm_up();
+    const double per_second = load * simulation.loop.realtime_streams() / 5.12;
+    const auto seed = static_cast<std::uint32_t>(load * 100);
+    const auto crowd = poisson(simulation, per_second, seconds(20), seed);
+    const auto exact_crowd = poisson(exact, per_second, seconds(20), seed);
+    EXPECT_LT(silence(crowd.served), milliseconds(2) * crowd.served.size()) << load;
+    EXPECT_GE(crowd.served.size() + 5, exact_crowd.served.size()) << "early sound costs extra, but not the others' places";
+    if (load > 0.3) continue;
+    EXPECT_LT(quantile_of_first_sound(crowd.served, 0.5), 0.6 * quantile_of_first_sound(exact_crowd.served, 0.5)) << load;
+  }
+}
+
+TEST(PlaybackSimulation, TheEstimatedWaitIsHonest) {
+  Simulation simulation(kSmall, with(128), kSmallLookahead);
+  simulation.warm_up();
+  poisson(simulation, simulation.loop.realtime_streams() / 5.12, seconds(15));  // learns how long utterances stay
+  struct Promise {
+    std::shared_ptr<Listener> listener;
+    Duration wait;
+  };
+  std::vector<Promise> promises;
+  for (int i = 0; i < 150; ++i) {
+    const Duration wait = simulation.mailbox.expected_wait();
+    if (auto one = simulation.ask()) promises.push_back({std::move(one), wait});
+  }
+  simulation.run_for(seconds(20));
+  double promised = 0, kept = 0;
+  for (const auto& [listener, wait] : promises) {
+    ASSERT_TRUE(listener->first_sound());
+    promised += milliseconds_of(wait);
+    kept += milliseconds_of(*listener->first_sound());
+  }
+  EXPECT_GT(promised, 0.6 * kept) << promised << " " << kept;
+  EXPECT_LT(promised, 1.4 * kept) << promised << " " << kept;
+}
+
+TEST(PlaybackSimulation, WhoWouldWaitTooLongIsToldWhenToComeBack) {
+  auto options = with(16);
+  options.max_wait = milliseconds(2000);
+  Simulation simulation(kLarge, options, kLargeLookahead);
+  simulation.warm_up();
+  Listeners listeners;
+  while (auto one = simulation.ask()) listeners.push_back(std::move(one));
+  ASSERT_TRUE(simulation.refusal.has_value());
+  EXPECT_EQ(simulation.refusal->code, ErrorCode::kQueueFull);
+  EXPECT_THAT(simulation.refusal->message, testing::HasSubstr("the wait would be about 2"));
+  EXPECT_GT(listeners.size(), 18U);
+  EXPECT_LT(listeners.size(), 60U);
+  simulation.run_for(simulation.refusal->retry_after + seconds(4));
+  EXPECT_NE(simulation.ask(), nullptr) << "the advice was good";
+}
+
+TEST(PlaybackSimulation, WhoIsFarAheadYieldsToANewcomer) {
+  Simulation crowded(kSmall, with(64), kSmallLookahead), alone(kSmall, with(64), kSmallLookahead);
+  crowded.warm_up();
+  alone.warm_up();
+  Listeners rich;
+  for (int i = 0; i < 40; ++i) rich.push_back(crowded.ask({.steps = 2000}));
+  crowded.run_for(seconds(4));
+  for (const auto& one : rich) EXPECT_GT(one->left(), seconds(1));
+  const auto newcomer = crowded.ask();
+  const auto undisturbed = alone.ask();
+  crowded.run_for(seconds(1));
+  alone.run_for(seconds(1));
+  EXPECT_LT(*newcomer->first_sound(), *undisturbed->first_sound() + milliseconds(15)) << "as if nobody else were there";
+  EXPECT_EQ(gaps(rich), 0);
+  EXPECT_FALSE(crowded.exports("tts_skipped_rows_total 0"));
+}
+
+TEST(PlaybackSimulation, ADownloadRunsAtFullSpeedAloneAndYieldsInCompany) {
+  Simulation simulation(kSmall, with(64), kSmallLookahead);
+  simulation.warm_up();
+  const auto fast = simulation.ask({.steps = 2000});
+  simulation.run_for(seconds(1));
+  EXPECT_GT(fast->most_ahead(), seconds(20)) << "nobody else wants the machine";
+  const auto ahead = fast->samples();
+  Listeners others;
+  for (int i = 0; i < 10; ++i) others.push_back(simulation.ask({.steps = 400}));
+  simulation.run_for(milliseconds(200));
+  EXPECT_LT(fast->samples() - ahead, 60000U) << "alone it would be 140,000";
+  for (const auto& one : others) EXPECT_TRUE(one->first_sound());
+}
+
+TEST(PlaybackSimulation, FilesShareWhatStreamsLeaveAndDoNotStarve) {
+  Simulation simulation(kSmall, with(128), kSmallLookahead);
+  simulation.warm_up();
+  Listeners streams, files;
+  for (std::uint32_t i = 0; i < simulation.loop.realtime_streams() - 4; ++i) streams.push_back(simulation.ask({.steps = 2000}));
+  for (int i = 0; i < 12; ++i) files.push_back(simulation.ask({.steps = 100, .delivery = engine::Delivery::kWhole}));
+  simulation.run_for(seconds(30));
+  EXPECT_EQ(gaps(streams), 0);
+  for (const auto& one : files) EXPECT_TRUE(one->done());
+}
+
+TEST(PlaybackSimulation, AStreamDoesNotWaitBehindFiles) {
+  Simulation simulation(kSmall, with(16), kSmallLookahead);
+  simulation.warm_up();
+  for (std::uint32_t i = 0; i < 40; ++i) simulation.ask({.steps = 100 + 20 * i, .delivery = engine::Delivery::kWhole});
+  simulation.run_for(milliseconds(300));
+  const auto stream = simulation.ask();
+  simulation.run_for(milliseconds(600));
+  EXPECT_TRUE(stream->first_sound()) << "the next slot was its own";
+}
+
+TEST(PlaybackSimulation, LowLatencyGrowsIntoExact) {
+  Simulation simulation(kLarge, with(32, LatencyMode::kLow), kLargeLookahead);
+  simulation.warm_up();
+  const auto listener = simulation.ask({.steps = 600});
+  simulation.run_for(seconds(20));
+  EXPECT_TRUE(listener->done());
+  EXPECT_EQ(listener->gaps(), 0);
+  const auto& used = simulation.lookaheads;
+  const auto first_exact = std::find(used.begin(), used.end(), kLargeLookahead);
+  EXPECT_EQ(used.front(), SchedulerOptions{}.lookahead);
+  EXPECT_GE(first_exact - used.begin(), 2);
+  EXPECT_LE(first_exact - used.begin(), 6) << "each of them costs extra";
+  EXPECT_THAT(std::vector(first_exact, used.end()), Each(kLargeLookahead)) << "and it stays there";
+}
+
+TEST(PlaybackSimulation, ExactMeansExactForWhoeverAsksForIt) {
+  Simulation simulation(kLarge, with(32, LatencyMode::kLow), kLargeLookahead);
+  simulation.warm_up();
+  Listeners listeners;
+  for (int i = 0; i < 8; ++i) listeners.push_back(simulation.ask({.latency = engine::Latency::kExact}));
+  listeners.push_back(simulation.ask({.delivery = engine::Delivery::kWhole}));
+  simulation.run_for(seconds(15));
+  EXPECT_THAT(simulation.lookaheads, Each(kLargeLookahead));
+}
+
+TEST(PlaybackSimulation, AutoIsExactOnAFastMachineAndEarlyOnASlowOne) {
+  Simulation fast(kSmall, with(32, LatencyMode::kAuto), kSmallLookahead), slow(kLarge, with(32, LatencyMode::kAuto), kLargeLookahead);
+  for (auto* simulation : {&fast, &slow}) {
+    simulation->warm_up();
+    const auto listener = simulation->ask();
+    simulation->run_for(seconds(10));
+    EXPECT_LT(*listener->first_sound(), milliseconds(200));
+    EXPECT_EQ(listener->gaps(), 0);
+  }
+  EXPECT_THAT(fast.lookaheads, Each(kSmallLookahead));
+  EXPECT_THAT(slow.lookaheads, Contains(Lt(kLargeLookahead)));
+}
+
+TEST(PlaybackSimulation, JoinsTakeSmallerStepsWhenListenersAreShort) {
+  MachineCosts dear = kLarge;
+  dear.prompt_token = 1.0;  // 64 positions on one step would be 64 ms
+  Simulation simulation(dear, with(32), kLargeLookahead);
+  simulation.warm_up();
+  Listeners listeners;
+  for (int i = 0; i < 8; ++i) listeners.push_back(simulation.ask({.steps = 800}));
+  simulation.run_for(seconds(3));
+  for (int i = 0; i < 12; ++i) {
+    simulation.ask({.prompt = 300, .steps = 50});
+    simulation.run_for(milliseconds(500));
+  }
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+}
+
+// A request of many sentences, as a sender handles it: the next one is submitted when the present one has sounded, what it gives is held
+// until its turn, and the engine is told what the listener has.
+class Talk {
+ public:
+  Talk(Simulation& simulation, std::uint64_t listener) : simulation_(simulation), listener_(listener) { current_ = submit({}).second; }
+
+  void look() {
+    const TimePoint now = simulation_.clock.now();
+    hear(now);
+    if (next_ && current_->done()) {
+      current_ = std::exchange(next_, nullptr);
+      heard_ = 0;
+      ++sentences_;
+      hear(now);
+    }
+    if (!next_ && current_->first_sound()) std::tie(next_id_, next_) = submit(clock_.runs_dry_at());
+    if (next_) simulation_.mailbox.set_runs_dry_at(next_id_, clock_.runs_dry_at() + audio(next_->samples()));
+  }
+
+  int sentences() const noexcept { return sentences_; }
+  Duration silence() const noexcept { return silence_; }
+
+ private:
+  static Duration audio(std::uint64_t samples) { return std::chrono::nanoseconds(samples * 1'000'000'000 / 24000); }
+
+  std::pair<engine::UtteranceId, std::shared_ptr<Listener>> submit(TimePoint runs_dry_at) {
+    auto who = simulation_.listener();
+    const auto id = simulation_.submit({.steps = 150, .listener = listener_, .runs_dry_at = runs_dry_at}, who);
+    EXPECT_TRUE(id.ok());
+    return {*id, std::move(who)};
+  }
+
+  void hear(TimePoint now) {
+    if (current_->samples() == heard_) return;
+    if (clock_.started()) silence_ += std::max(Duration(0), -clock_.left(now));
+    clock_.deliver(now, audio(current_->samples() - std::exchange(heard_, current_->samples())));
+  }
+
+  Simulation& simulation_;
+  const std::uint64_t listener_;
+  std::shared_ptr<Listener> current_, next_;
+  engine::UtteranceId next_id_ = 0;
+  PlaybackClock clock_;
+  std::uint64_t heard_ = 0;
+  Duration silence_{0};
+  int sentences_ = 0;
+};
+
+TEST_P(Machines, TheSentencesOfOneListenerCountAsOneStreamAndFollowWithoutASilence) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  const std::uint32_t most = simulation.loop.realtime_streams() - 2;
+  std::vector<Talk> talks;
+  const TimePoint begin = simulation.clock.now();
+  simulation.run_for(seconds(30), [&] {
+    if (talks.size() < most && simulation.clock.now() >= begin + talks.size() * seconds(4) / most) talks.emplace_back(simulation, talks.size() + 1);
+    for (auto& talk : talks) talk.look();
+  });
+  int sentences = 0;
+  Duration silence{0};
+  for (const auto& talk : talks) {
+    sentences += talk.sentences();
+    silence += talk.silence();
+  }
+  EXPECT_EQ(talks.size(), most);
+  EXPECT_GT(sentences, 6 * static_cast<int>(most));
+  EXPECT_EQ(silence, Duration(0)) << milliseconds_of(silence);
+  EXPECT_TRUE(simulation.exports("tts_underruns_total 0"));
+}
+
+TEST(PlaybackSimulation, AMachineThatBecomesSlowerAdmitsFewer) {
+  Simulation simulation(kSmall, with(128), kSmallLookahead);
+  simulation.warm_up();
+  const auto before = simulation.loop.realtime_streams();
+  MachineCosts slower = kSmall;
+  slower.row *= 2;
+  slower.decoder_step *= 2;
+  simulation.set_costs(slower);
+  const auto crowd = poisson(simulation, before / 5.12, seconds(30));
+  EXPECT_LT(simulation.loop.realtime_streams(), 0.65 * before);
+  EXPECT_GT(simulation.loop.realtime_streams(), 0.35 * before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Costs, Machines, testing::Values(std::tuple(kSmall, kSmallLookahead), std::tuple(kLarge, kLargeLookahead)));
+
+}  // namespace
+}  // namespace tts::scheduling
