@@ -34,7 +34,7 @@ class CpuRuntime final : public Runtime {
   bool runs_behind() const noexcept override { return false; }
   std::unique_ptr<Queue> make_queue(std::span<const c10::Device>) override { return std::make_unique<CpuQueue>(); }
   at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType type) override { return at::zeros(shape, at::TensorOptions().dtype(type)); }
-  void recover() override {}
+  void settle() override {}
 };
 
 }  // namespace

@@ -60,8 +60,9 @@ class Runtime {
   // Zeroed host memory for copies that the host does not wait for.
   virtual at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType type) = 0;
 
-  // After a failed call: waits for what is queued and gives cached memory back. Throws when the device cannot be used any more.
-  virtual void recover() = 0;
+  // Waits until everything on the devices is done, whatever queue it is in or none, and gives cached memory back. Throws when a device
+  // failed.
+  virtual void settle() = 0;
 };
 
 std::unique_ptr<Runtime> make_cpu_runtime();

@@ -8,6 +8,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gather.h>
+#include <ATen/ops/where.h>
 
 namespace tts::model {
 
@@ -20,7 +21,7 @@ StreamPass::StreamPass(const at::Tensor& first, const at::Tensor& count, std::in
       rows_(rows) {}
 
 void StreamPass::enter(const at::Tensor& state) {
-  state_ = state * (first_ > 0);
+  state_ = at::where(first_ > 0, state, 0);
   next_ = at::empty_like(state_);
   offset_ = 0;
 }
@@ -33,7 +34,7 @@ at::Tensor StreamPass::leave() {
 
 at::Tensor StreamPass::look_back(const at::Tensor& x, std::int64_t before) {
   const std::int64_t width = x.size(2), values = before * width;
-  const at::Tensor known = x * exists(frame()).unsqueeze(2);
+  const at::Tensor known = at::where(exists(frame()).unsqueeze(2), x, 0);
   const at::Tensor window = at::cat({state_.narrow(1, offset_, values).view({streams_, before, width}), known}, 1);
   at::Tensor next = next_.narrow(1, offset_, values).view({streams_, before, width});
   const at::Tensor place = (count_ + at::arange(before, row_.options())).unsqueeze(2).expand({streams_, before, width});

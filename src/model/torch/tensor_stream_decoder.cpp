@@ -92,16 +92,16 @@ void TensorStreamDecoder::push(std::span<TensorDecodePush> work) {
     push.samples = 0;
   }
   for (const engine::MelPath path : {engine::MelPath::kHidden, engine::MelPath::kCodes}) {
-    const auto flush = [&] {
-      if (!group_.empty()) push_group(group_, path);
-      group_.clear();
-    };
+    group_.clear();
     for (TensorDecodePush& push : work) {
       if (streams_[push.slot].path != path || (push.steps == 0 && !push.last)) continue;
+      if (group_.size() == options_.batch_sizes.back()) {
+        push_group(group_, path);
+        group_.clear();
+      }
       group_.push_back(&push);
-      if (group_.size() == options_.batch_sizes.back()) flush();
     }
-    flush();
+    if (!group_.empty()) push_group(group_, path);
   }
 }
 

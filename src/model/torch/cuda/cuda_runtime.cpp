@@ -121,7 +121,7 @@ class CudaRuntime final : public Runtime {
   at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType type) override {
     return at::zeros(shape, at::TensorOptions().dtype(type).pinned_memory(true));
   }
-  void recover() override {
+  void settle() override {
     for (const c10::Device device : devices_) {
       if (!device.is_cuda()) continue;
       const c10::cuda::CUDAGuard guard(device);
