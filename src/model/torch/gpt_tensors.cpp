@@ -77,12 +77,12 @@ class Loader {
     }
     const auto rows_of = [](std::int64_t count) { return static_cast<std::int64_t>(engine::kCodebooks) * count; };
     model.code_embedding = to_tensor(code_embedding, {rows_of(codes), hidden_}, at::kFloat, model.primary);
-    model.code_head = TensorLinear(code_head, rows_of(codes), hidden_, formats_, model.primary);
+    model.code_head.weight = to_tensor(code_head, {rows_of(codes), hidden_}, at::kFloat, model.primary);
 
     std::vector<float> text_embedding = embed_.get("emb_text.weight", {size_of(texts), hidden});
     model.has_text_head = embed_.contains("head_text.parametrizations.weight.original0");
     if (model.has_text_head) {
-      model.text_head = TensorLinear(head("head_text", texts), texts, hidden_, formats_, model.primary);
+      model.text_head.weight = to_tensor(head("head_text", texts), {texts, hidden_}, at::kFloat, model.primary);
       model.text_embedding = to_tensor(text_embedding, {texts, hidden_}, at::kFloat, model.primary);
     }
     model.text_rows = EmbeddingTable(std::move(text_embedding), hidden, ops::WeightFormat::kFloat32);
@@ -177,7 +177,7 @@ ModelBytes estimate_bytes(const engine::Architecture& architecture, bool text_he
   const std::uint64_t stream_state = 24 * std::uint64_t{architecture.decoder.hidden + vocos.dim} * 12 * kFloat;
   return {.layers = gpt.num_hidden_layers,
           .layer = layer * weight + engines * (slots + 1) * positions * 2 * kv * c10::elementSize(formats.kv),
-          .common = (codes + texts) * (weight + kFloat) + blocks * sound + transform * kFloat + engines * (scratch + slots * stream_state)};
+          .common = (codes + texts) * 2 * kFloat + blocks * sound + transform * kFloat + engines * (scratch + slots * stream_state)};
 }
 
 GptTensors load_gpt_tensors(const engine::GptSizes& sizes, const SafetensorsFile& gpt, const SafetensorsFile& embed,

@@ -19,8 +19,8 @@
 namespace tts::model {
 
 struct TensorFormats {
-  at::ScalarType compute = at::kFloat;  // of products
-  bool int8_weights = false;            // the layers' and heads' matrices, symmetric per output channel; products stay in `compute`
+  at::ScalarType compute = at::kFloat;  // of the layers' products; the heads are float32: tokens are told apart by small differences
+  bool int8_weights = false;            // the layers' matrices, symmetric per output channel; products stay in `compute`
   at::ScalarType kv = at::kFloat;       // of keys, values and attention
   at::ScalarType sound = at::kFloat;    // see sound_tensors.h
 };
@@ -61,8 +61,8 @@ struct GptTensors {
   c10::Device primary = c10::kCPU;  // where everything but the layers is
   std::vector<GptLayerTensors> layers;
   at::Tensor final_norm;   // [hidden]
-  TensorLinear code_head;  // hidden -> codebooks * num_audio_tokens
-  TensorLinear text_head;  // hidden -> num_text_tokens
+  DenseTensors code_head;  // hidden -> codebooks * num_audio_tokens
+  DenseTensors text_head;  // hidden -> num_text_tokens
   bool has_text_head = false;
   at::Tensor code_embedding;  // [codebooks * num_audio_tokens, hidden], float32
   at::Tensor text_embedding;  // [num_text_tokens, hidden], float32; only with a text head

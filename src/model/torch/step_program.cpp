@@ -193,7 +193,7 @@ void StepProgram::end_step(const Shape& shape, const at::Tensor& x) {
   const at::Tensor state = integers_.narrow(0, 0, lanes), settings = floats_.narrow(0, 0, lanes), live = live_.narrow(0, 0, lanes),
                    step = state.select(1, kStep), recent = recent_.narrow(0, 0, lanes).narrow(1, 0, books);
   const at::Tensor hidden = at::rms_norm(x, {hidden_size}, weights_.final_norm, weights_.sizes.rms_norm_eps);
-  const at::Tensor logits = (codes ? weights_.code_head : weights_.text_head)(hidden).to(at::kFloat).view({lanes, books, words});
+  const at::Tensor logits = (codes ? weights_.code_head : weights_.text_head)(hidden).view({lanes, books, words});
   if (pieces_.size() == 1) {
     queue_.rejoin();
   } else {
