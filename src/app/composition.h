@@ -24,20 +24,21 @@ namespace tts::app {
 struct LoadedParts {
   engine::Manifest manifest;
   std::unique_ptr<text::FrontEnd> front_end;
-  std::unique_ptr<engine::StepEngine> engine;
+  std::vector<std::unique_ptr<engine::StepEngine>> engines;
   std::vector<engine::Voice> voices;
 };
 
 // Blocks for the whole load. Throws std::runtime_error listing what is wrong, or saying that this build has no model module.
 LoadedParts load_parts(const config::Config& config, const std::filesystem::path& program);
 
-// From text to audio packets: engine thread, pool, text and audio workers.
+// From text to audio packets: engine threads, pool, text and audio workers.
 class Speech {
  public:
   Speech(LoadedParts parts, const config::Config& config);
 
   synthesis::Service& service() noexcept { return *service_; }
   const engine::UtteranceEngine& engine() const noexcept { return *pool_; }
+  std::string devices() const;  // for people: "cpu, fp32", "2 x cuda:0, 2 x cuda:1, bf16 weights, ..."
   const engine::Manifest& manifest() const noexcept { return manifest_; }
   observability::Metrics& metrics() noexcept { return metrics_; }
   const Clock& clock() const noexcept { return clock_; }
@@ -50,7 +51,7 @@ class Speech {
   const engine::Manifest manifest_;
   const std::unique_ptr<text::FrontEnd> front_end_;
   const std::vector<engine::Voice> voices_;
-  std::unique_ptr<scheduling::Scheduler> scheduler_;
+  std::vector<std::unique_ptr<scheduling::Scheduler>> schedulers_;  // one an engine
   std::unique_ptr<dispatch::EnginePool> pool_;
   std::unique_ptr<synthesis::Service> service_;  // last: it uses everything above
 };

@@ -79,6 +79,7 @@ int serve(const config::Config& config, const std::filesystem::path& program) {
   const Seconds load_time = std::chrono::steady_clock::now() - begun;
   progress.line(
       fmt::format("model:   {} ({}, {}), loaded in {:.1f} s", catalog.model_title, catalog.model, catalog.license, load_time.count()));
+  progress.line("engine:  " + server.speech().devices());
   progress.line("voices:  " + voices_line(catalog));
   if (stopped_early()) return 0;
 

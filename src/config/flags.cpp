@@ -22,6 +22,7 @@ std::string value_name(const Setting& setting) {
   switch (setting.kind) {
     case SettingKind::kText: return setting.choices.empty() ? "TEXT" : "NAME";
     case SettingKind::kInteger: return "N";
+    case SettingKind::kNumber: return "X";
     case SettingKind::kBoolean: return "true|false";
     case SettingKind::kTextList: return "A,B";
     case SettingKind::kIntegerList: return "N,N";

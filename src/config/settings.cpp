@@ -71,6 +71,13 @@ class Table {
     bind(setting, member);
   }
   template <class Member>
+  void number(std::string section, std::string name, double least, double most, std::string help, Member member) {
+    auto& setting = add(SettingKind::kNumber, std::move(section), std::move(name), std::move(help));
+    setting.least = least;
+    setting.most = most;
+    bind(setting, member);
+  }
+  template <class Member>
   void other(SettingKind kind, std::string section, std::string name, std::string help, Member member) {
     bind(add(kind, std::move(section), std::move(name), std::move(help)), member);
   }
@@ -155,14 +162,22 @@ void latency_setting(Table& table) {
 void engine_settings(Table& table) {
   table.other(SettingKind::kText, "model", "dir", "model folder, or its name under models/", TTS_AT(model_dir));
   table.integer("model", "compute_threads", 0, 256, "threads of the model; 0 = one per core, at most 8", TTS_AT(model.compute_threads));
-  number_format(table, "weights", {"auto", "float32", "bfloat16", "int8"}, "number format of the language model's weights",
+  number_format(table, "weights", {"auto", "float32", "bfloat16", "float16", "int8"}, "number format of the language model's weights",
                 TTS_AT(model.precision.weights));
-  number_format(table, "kv", {"auto", "float32", "bfloat16", "int8"}, "number format of cached keys and values",
+  number_format(table, "kv", {"auto", "float32", "bfloat16", "float16", "int8"}, "number format of cached keys and values",
                 TTS_AT(model.precision.kv));
-  number_format(table, "sound", {"auto", "float32", "bfloat16"}, "number format of the networks that make sound",
+  number_format(table, "sound", {"auto", "float32", "bfloat16", "float16"}, "number format of the networks that make sound",
                 TTS_AT(model.precision.sound));
   table.integer("model", "prefix_cache_mb", 0, 65'536, "keys and values of voices and styles kept for reuse, MiB; 0 = none",
                 TTS_AT(model.prefix_cache_mb));
+  table.other(SettingKind::kText, "model", "device",
+              "auto (every GPU, else the CPU), cpu, cuda (every GPU), or some: cuda:0,cuda:1; an engine for each", TTS_AT(model.device));
+  table.other(SettingKind::kText, "model", "device_map",
+              "one engine over several devices: auto, balanced, or layers by name: 0-9:cuda:0,10-18:cuda:1,19:cpu; empty = none",
+              TTS_AT(model.device_map));
+  table.integer("model", "instances", 1, 8, "engines on each GPU, which share the weights", TTS_AT(model.instances));
+  table.number("model", "gpu_memory_fraction", 0.05, 1, "of each GPU's memory that this process may take",
+               TTS_AT(model.gpu_memory_fraction));
   table.other(SettingKind::kBoolean, "model", "verify_hashes", "check the files against the manifest before use",
               TTS_AT(model.verify_hashes));
 
@@ -185,6 +200,8 @@ void engine_settings(Table& table) {
                  TTS_AT(engine.chunk_ramp));
   table.integer("engine", "chunk_steps", 1, 1'024, "steps of sound in later pieces, more or fewer as the listener has much or little left",
                 TTS_AT(engine.chunk_steps));
+  table.integers(SettingKind::kIntegerList, "engine", "preferred_batch_sizes", 1, 256,
+                 "numbers of streams that a GPU's work is prepared for; empty = powers of two", TTS_AT(model.preferred_batch_sizes));
   table.integer("engine", "hang_limit_ms", 100, kHourMs, "work without progress for longer: not ready", TTS_AT(engine.hang_limit));
 }
 
@@ -239,6 +256,13 @@ std::optional<json> whole_number(std::string_view text) {
   return json(number);
 }
 
+std::optional<json> decimal_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return json(number);
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -287,6 +311,7 @@ std::string range_text(const Setting& setting) {
       return text;
     }
     case SettingKind::kInteger: return "a whole number from " + range();
+    case SettingKind::kNumber: return "a number from " + json(setting.least).dump() + " to " + json(setting.most).dump();
     case SettingKind::kBoolean: return "true or false";
     case SettingKind::kTextList: return "a list of texts";
     case SettingKind::kIntegerList: return "a list of whole numbers from " + range();
@@ -300,7 +325,10 @@ Result<json> parse_text(const Setting& setting, std::string_view text) {
   switch (setting.kind) {
     case SettingKind::kText: return json(text);
     case SettingKind::kInteger:
-      if (auto number = whole_number(text)) return *number;
+      if (auto value = whole_number(text)) return *value;
+      return wrong(setting, got);
+    case SettingKind::kNumber:
+      if (auto value = decimal_number(text)) return *value;
       return wrong(setting, got);
     case SettingKind::kBoolean:
       if (text == "true" || text == "1" || text == "yes" || text == "on") return json(true);
@@ -342,6 +370,9 @@ Status check_value(const Setting& setting, const json& value) {
              (setting.choices.empty() || std::find(setting.choices.begin(), setting.choices.end(), value) != setting.choices.end());
       break;
     case SettingKind::kInteger: good = integer_in_range(setting, value); break;
+    case SettingKind::kNumber:
+      good = value.is_number() && value.get<double>() >= setting.least && value.get<double>() <= setting.most;
+      break;
     case SettingKind::kBoolean: good = value.is_boolean(); break;
     case SettingKind::kTextList: good = value.is_array() && std::all_of(value.begin(), value.end(), is_text); break;
     case SettingKind::kIntegerList:

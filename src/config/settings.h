@@ -14,13 +14,14 @@
 
 namespace tts::config {
 
-enum class SettingKind { kText, kInteger, kBoolean, kTextList, kIntegerList, kTextMap };
+enum class SettingKind { kText, kInteger, kNumber, kBoolean, kTextList, kIntegerList, kTextMap };
 
 struct Setting {
   std::string section, name;
   std::string flag;  // "--port"
   SettingKind kind = SettingKind::kText;
   std::uint64_t min = 0, max = 0;                           // integers and the elements of integer lists
+  double least = 0, most = 0;                               // numbers
   std::vector<std::string> choices{};                       // texts; empty = any
   std::string help;                                         // one line, units included
   std::function<void(Config&, const nlohmann::json&)> set;  // value has the kind and is in range

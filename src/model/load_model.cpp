@@ -18,12 +18,15 @@
 #include "precision.h"
 #include "safetensors.h"
 #include "sound_model.h"
+#include "torch/device_plan.h"
+#include "torch/load_tensor_engines.h"
+#include "torch/runtime.h"
 #include "voices.h"
 
 namespace tts::model {
 namespace {
 
-constexpr std::uint32_t kMaxSlots = 256, kMaxPrefillRows = 4096, kMaxDecodeSteps = 1024, kMaxComputeThreads = 256;
+constexpr std::uint32_t kMaxSlots = 256, kMaxPrefillRows = 4096, kMaxDecodeSteps = 1024, kMaxComputeThreads = 256, kMaxInstances = 8;
 constexpr std::uint32_t kMaxDefaultThreads = 8;
 
 // Everything wrong with a model comes out in one message.
@@ -43,6 +46,8 @@ class Problems {
     }
     return std::nullopt;
   }
+
+  bool none() const { return problems_.empty(); }
 
   void throw_if_any(const std::string& model) const {
     if (problems_.empty()) return;
@@ -79,6 +84,37 @@ GptWeights load_gpt(const engine::Manifest& manifest, bool verify_hashes, ops::W
   return load_gpt_weights(manifest.architecture.gpt, *gpt, *embed, format);
 }
 
+using Engines = std::vector<std::unique_ptr<engine::StepEngine>>;
+
+Engines load_cpu_engine(const engine::Manifest& manifest, const ModelOptions& options, std::uint32_t context, Problems& problems) {
+  const std::optional<Formats> formats = problems.attempt([&] { return choose_formats(options.precision); });
+  if (!formats) return {};
+  std::optional<GptWeights> gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes, formats->weights); });
+  std::optional<SoundModel> sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, formats->sound); });
+  if (!problems.none()) return {};
+  const std::uint32_t cores = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads);
+  auto engine = problems.attempt([&] {
+    return std::make_unique<CpuStepEngine>(
+        *std::move(gpt), *std::move(sound),
+        CpuEngineOptions{.model = manifest.name,
+                         .precision = describe(*formats),
+                         .sample_rate = manifest.architecture.sample_rate,
+                         .max_slots = options.max_slots,
+                         .max_context = context,
+                         .max_prefill_rows = options.max_prefill_rows,
+                         .max_decode_steps = options.max_decode_steps,
+                         .compute_threads = options.compute_threads == 0 ? cores : options.compute_threads,
+                         .kv = formats->kv,
+                         .prefix_cache_bytes = std::size_t{options.prefix_cache_mb} << 20,
+                         .speaker_precision = manifest.speaker_precision});
+  });
+  if (!engine) return {};
+  spdlog::info("model {}: {}; {} threads; {}", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
+  Engines engines;
+  engines.push_back(*std::move(engine));
+  return engines;
+}
+
 }  // namespace
 
 LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options) {
@@ -90,37 +126,39 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
   require_range(problems, "max_prefill_rows", options.max_prefill_rows, 1, kMaxPrefillRows);
   require_range(problems, "max_decode_steps", options.max_decode_steps, 1, kMaxDecodeSteps);
   require_range(problems, "compute_threads", options.compute_threads, 0, kMaxComputeThreads);
-  const std::optional<Formats> formats = problems.attempt([&] { return choose_formats(options.precision); });
+  require_range(problems, "instances", options.instances, 1, kMaxInstances);
+  if (!(options.gpu_memory_fraction > 0 && options.gpu_memory_fraction <= 1))
+    problems.add("gpu_memory_fraction must be above 0 and at most 1");
   const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
   for (const std::string& problem : size_problems) problems.add(problem);
-
-  std::optional<GptWeights> gpt;
-  if (size_problems.empty() && formats) gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes, formats->weights); });
-  std::optional<SoundModel> sound;
-  if (formats) sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, formats->sound); });
-  std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
-  problems.throw_if_any(manifest.name);
-
-  const std::uint32_t cores = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads);
-  auto engine = problems.attempt([&] {
-    return std::make_unique<CpuStepEngine>(
-        *std::move(gpt), *std::move(sound),
-        CpuEngineOptions{.model = manifest.name,
-                         .precision = describe(*formats),
-                         .sample_rate = architecture.sample_rate,
-                         .max_slots = options.max_slots,
-                         .max_context = context,
-                         .max_prefill_rows = options.max_prefill_rows,
-                         .max_decode_steps = options.max_decode_steps,
-                         .compute_threads = options.compute_threads == 0 ? cores : options.compute_threads,
-                         .kv = formats->kv,
-                         .prefix_cache_bytes = std::size_t{options.prefix_cache_mb} << 20,
-                         .speaker_precision = manifest.speaker_precision});
+  const auto devices = problems.attempt([&] {
+    return choose_devices(options.device, {.built = built_with_cuda(), .count = static_cast<std::uint32_t>(list_gpus().size())});
   });
+  if (devices && !devices->tensors && (!options.device_map.empty() || options.instances != 1))
+    problems.add("device_map and instances are for GPUs; the CPU has one engine, which uses all of it");
+
+  std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
+  Engines engines;
+  if (devices && size_problems.empty()) {
+    if (!devices->tensors) {
+      engines = load_cpu_engine(manifest, options, context, problems);
+    } else if (problems.none()) {
+      auto loaded = problems.attempt([&] { return load_tensor_engines(manifest, options, context, *devices); });
+      if (loaded) engines = *std::move(loaded);
+    }
+  }
   problems.throw_if_any(manifest.name);
   ::malloc_trim(0);  // loading took and freed far more than is kept
-  spdlog::info("model {}: {}; {} threads; {}", manifest.name, describe(*formats), (*engine)->threads(), instruction_set());
-  return {.engine = *std::move(engine), .voices = *std::move(voices)};
+  return {.engines = std::move(engines), .voices = *std::move(voices)};
+}
+
+std::vector<GpuMemory> gpu_memory() {
+  std::vector<GpuMemory> memory;
+  const std::vector<std::uint64_t> bytes = gpu_bytes_in_use();
+  for (std::uint32_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != 0) memory.push_back({to_string({.gpu = true, .index = i}), bytes[i]});
+  }
+  return memory;
 }
 
 }  // namespace tts::model

@@ -18,6 +18,7 @@ Format format_of(NumberFormat number, Format automatic) {
     case NumberFormat::kAuto: break;
     case NumberFormat::kFloat32: return Format::kFloat32;
     case NumberFormat::kBfloat16: return Format::kBfloat16;
+    case NumberFormat::kFloat16: throw std::runtime_error("float16 is for GPUs; on the CPU choose bfloat16, int8 or float32");
     case NumberFormat::kInt8: return Format::kInt8;
   }
   return automatic;

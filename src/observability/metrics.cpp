@@ -174,6 +174,8 @@ struct Metrics::Impl {
                                       "route", kRoutes};
   RequestCounters requests{prometheus::BuildCounter().Name("tts_requests_total").Help("Requests answered.").Register(registry)};
   prometheus::Family<Gauge>& limits = prometheus::BuildGauge().Name("tts_limit").Help("Configured limits, by name.").Register(registry);
+  prometheus::Family<Gauge>& gpu_memory =
+      prometheus::BuildGauge().Name("tts_gpu_memory_bytes").Help("Memory this process holds of a GPU.").Register(registry);
   prometheus::Family<Gauge>& build_info =
       prometheus::BuildGauge().Name("tts_build_info").Help("Always 1; the labels tell what runs.").Register(registry);
   std::function<void()> refresh;
@@ -237,6 +239,9 @@ void Metrics::set_limit(std::string_view name, double value) { impl_->limits.Add
 void Metrics::set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait) {
   impl_->realtime_streams.Set(realtime_streams);
   impl_->expected_wait.Set(expected_wait.count());
+}
+void Metrics::set_gpu_memory(std::string_view device, std::uint64_t bytes) {
+  impl_->gpu_memory.Add({{"device", std::string(device)}}).Set(static_cast<double>(bytes));
 }
 void Metrics::set_ready(bool ready) { impl_->ready.Set(ready ? 1 : 0); }
 

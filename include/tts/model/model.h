@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace tts::model {
 
 // How numbers are held. kAuto: what is fastest on this processor within the quality that src/docs/decisions/precision.md states.
-enum class NumberFormat : std::uint8_t { kAuto, kFloat32, kBfloat16, kInt8 };
+enum class NumberFormat : std::uint8_t { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };  // kFloat16: GPUs only
 
 struct Precision {
   NumberFormat weights = NumberFormat::kAuto;  // of the language model
@@ -31,15 +32,33 @@ struct ModelOptions {
   Precision precision{};
   std::uint32_t prefix_cache_mb = 64;    // keys and values of shared prompt prefixes kept for reuse; 0 = none
   bool verify_hashes = true;             // SHA-256 of every file against the manifest before use
+
+  // "auto" = every GPU, or the CPU where there is none; "cpu"; "cuda" = every GPU; or some of them, "cuda:0,cuda:1". Each GPU gets engines of
+  // its own, unless device_map is set. "cpu-tensors" runs what GPUs run on the CPU, for tests.
+  std::string device = "auto";
+  // One model over several devices: "auto" = as few as it takes, then the CPU; "balanced" = all by memory; or layers by name,
+  // "0-9:cuda:0,10-18:cuda:1,19:cpu". Empty = the whole model on each GPU.
+  std::string device_map{};
+  std::uint32_t instances = 1;                       // engines per GPU (or device_map), which share the weights, 1..8
+  double gpu_memory_fraction = 0.9;                  // of each GPU that this process may take, (0, 1]
+  std::vector<std::uint32_t> preferred_batch_sizes{};  // sizes a GPU's work is padded to; empty = powers of two
 };
 
 struct LoadedModel {
-  std::unique_ptr<engine::StepEngine> engine;
+  std::vector<std::unique_ptr<engine::StepEngine>> engines;  // at least one
   std::vector<engine::Voice> voices;     // in manifest order
 };
 
-// Blocks for the whole load. Throws std::runtime_error listing what is wrong with which file (offsets, dtype, shape, hash).
+// Blocks for the whole load. Throws std::runtime_error listing what is wrong with which file (offsets, dtype, shape, hash), or with the
+// devices asked for.
 LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options);
+
+// Memory that this process occupies on each GPU it uses. Empty before load_model() and without GPUs. Thread-safe.
+struct GpuMemory {
+  std::string device;  // "cuda:0"
+  std::uint64_t used_bytes = 0;
+};
+std::vector<GpuMemory> gpu_memory();
 
 // ChatTTS speaker string (spec: base16384 over raw LZMA2 of float16) to a vector of exactly `hidden_size` finite values.
 Result<engine::SpeakerVector> parse_speaker_string(std::string_view utf8, std::uint32_t hidden_size);

@@ -38,6 +38,7 @@ class Metrics {
 
   void set_limit(std::string_view name, double value);                                             // tts_limit{name}
   void set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait);  // of all engines together
+  void set_gpu_memory(std::string_view device, std::uint64_t bytes);                               // tts_gpu_memory_bytes{device}
   void set_ready(bool ready);                                                                      // tts_ready
   void set_build_info(std::string_view version, std::string_view model, std::string_view device,
                       std::string_view precision);  // tts_build_info

@@ -81,8 +81,8 @@ std::vector<Gpu> list_gpus();  // by index; empty when there is none that works
 // Caps what this process takes of each GPU, (0, 1] of its memory; beyond, an operator throws.
 void limit_gpu_memory(std::span<const c10::Device> devices, double fraction);
 
-// Bytes that tensors of this process occupy on a GPU. Any thread.
-std::uint64_t gpu_bytes_in_use(std::uint32_t index);
+// Bytes that this process holds of each GPU, by index; empty before make_cuda_runtime(). Any thread.
+std::vector<std::uint64_t> gpu_bytes_in_use();
 
 std::unique_ptr<Runtime> make_cuda_runtime(std::span<const c10::Device> devices);
 

@@ -35,15 +35,15 @@ std::string device_text(const GptTensors& gpt) {
 
 std::string type_text(at::ScalarType type) {
   switch (type) {
-    case at::kBFloat16: return "bf16";
-    case at::kHalf: return "fp16";
-    default: return "fp32";
+    case at::kBFloat16: return "bfloat16";
+    case at::kHalf: return "float16";
+    default: return "float32";
   }
 }
 
 std::string precision_text(const TensorFormats& formats) {
   return (formats.int8_weights ? "int8 weights in " + type_text(formats.compute) : type_text(formats.compute) + " weights") + ", " +
-         type_text(formats.kv) + " KV, " + type_text(formats.sound) + " sound";
+         type_text(formats.kv) + " keys and values, " + type_text(formats.sound) + " sound";
 }
 
 }  // namespace

@@ -112,6 +112,29 @@ TEST_F(ConfigTest, ListsAndMapsFromText) {
   EXPECT_THAT(problems({.file = {}, .environment = {{"TTS_OPENAI_VOICES", "alloy"}}, .flags = {}}), ElementsAre(HasSubstr("name=value")));
 }
 
+TEST_F(ConfigTest, NumbersFromTextAndJson) {
+  const auto fraction = [](const Sources& sources) { return load_config(sources).config.model.gpu_memory_fraction; };
+  EXPECT_EQ(fraction({.file = {}, .environment = {}, .flags = {{"model.gpu_memory_fraction", "0.5"}}}), 0.5);
+  EXPECT_EQ(fraction({.file = file(R"({"model":{"gpu_memory_fraction":1}})"), .environment = {}, .flags = {}}), 1.0);
+  for (const char* text : {"0", "1.5", "", "half", "0.5x", "nan", "-1"}) {
+    EXPECT_THAT(problems({.file = {}, .environment = {}, .flags = {{"model.gpu_memory_fraction", text}}}),
+                ElementsAre(HasSubstr("model.gpu_memory_fraction (--gpu-memory-fraction) must be a number from 0.05 to 1")))
+        << text;
+  }
+}
+
+TEST_F(ConfigTest, DevicesReachTheModel) {
+  const auto model = load_config({.file = file(R"({"model":{"device":"cuda:0,cuda:1","device_map":"balanced","instances":2},
+                                                   "engine":{"preferred_batch_sizes":[1,8]}})"),
+                                  .environment = {},
+                                  .flags = {}})
+                         .config.model;
+  EXPECT_EQ(model.device, "cuda:0,cuda:1");
+  EXPECT_EQ(model.device_map, "balanced");
+  EXPECT_EQ(model.instances, 2U);
+  EXPECT_THAT(model.preferred_batch_sizes, ElementsAre(1, 8));
+}
+
 TEST_F(ConfigTest, EmptyTextEmptiesAList) {
   EXPECT_THAT(load_config({.file = {}, .environment = {{"TTS_OPENAI_MODELS", ""}}, .flags = {}}).config.openai.models, IsEmpty());
 }

@@ -38,7 +38,7 @@ TEST(LoadModel, LoadsTheBundledVoice) {
     EXPECT_EQ(model.voices[i].id, manifest.voices[i].id);
     EXPECT_EQ(model.voices[i].speaker->size(), manifest.architecture.gpt.hidden_size);
   }
-  const engine::EngineInfo& info = model.engine->info();
+  const engine::EngineInfo& info = model.engines.front()->info();
   EXPECT_EQ(info.model, "nano");
   EXPECT_EQ(info.max_slots, 3U);
   EXPECT_EQ(info.max_rows_per_step, 13U);
@@ -58,7 +58,7 @@ TEST(LoadModel, TheDefaultContextStaysWithinTheModelsPositions) {
   engine::Manifest manifest = nano();
   manifest.max_prompt_tokens = 100000;
   const LoadedModel model = load_model(manifest, {.max_slots = 1, .compute_threads = 1});
-  EXPECT_EQ(model.engine->info().max_context, manifest.architecture.gpt.max_position_embeddings);
+  EXPECT_EQ(model.engines.front()->info().max_context, manifest.architecture.gpt.max_position_embeddings);
 }
 
 TEST(LoadModel, ListsEverythingWrongAtOnce) {
@@ -88,6 +88,57 @@ TEST(LoadModel, RefusesSizesTheKernelsCannotTakeBeforeReadingWeights) {
   engine::Manifest manifest = nano();
   manifest.architecture.gpt.num_attention_heads = 3;
   EXPECT_THAT(load_error(manifest, {}), AllOf(HasSubstr("num_attention_heads"), Not(HasSubstr("q_proj"))));
+}
+
+ModelOptions on_device(const std::string& device) {
+  ModelOptions options;
+  options.max_slots = 2;
+  options.device = device;
+  return options;
+}
+
+TEST(LoadModel, InstancesOnTensors) {
+  ModelOptions options = on_device("cpu-tensors");
+  options.instances = 2;
+  options.device_map = "0-3:cpu,4-7:cpu";
+  options.preferred_batch_sizes = {2};
+  const LoadedModel model = load_model(nano(), options);
+  ASSERT_EQ(model.engines.size(), 2U);
+  for (const auto& engine : model.engines) {
+    EXPECT_EQ(engine->info().device, "cpu-tensors");
+    EXPECT_EQ(engine->info().max_slots, 2U);
+    EXPECT_EQ(engine->info().max_context, nano().max_prompt_tokens + nano().sampling.max_steps);
+  }
+}
+
+TEST(LoadModel, SaysWhyADeviceCannotBeUsed) {
+  EXPECT_THAT(load_error(nano(), on_device("tpu")), HasSubstr("expected auto, cpu, cuda, or a list"));
+  EXPECT_THAT(load_error(nano(), on_device("cuda:250")), HasSubstr("device 'cuda:250': "));
+  ModelOptions options = on_device("cpu");
+  options.instances = 2;
+  EXPECT_THAT(load_error(nano(), options), HasSubstr("device_map and instances are for GPUs"));
+  options = on_device("cpu");
+  options.device_map = "auto";
+  EXPECT_THAT(load_error(nano(), options), HasSubstr("device_map and instances are for GPUs"));
+  options = on_device("cpu-tensors");
+  options.instances = 0;
+  options.gpu_memory_fraction = 1.5;
+  EXPECT_THAT(load_error(nano(), options), AllOf(HasSubstr("instances is 0"), HasSubstr("gpu_memory_fraction must be")));
+  options = on_device("cpu-tensors");
+  options.device_map = "0-8:cpu";
+  EXPECT_THAT(load_error(nano(), options), HasSubstr("must name each of the layers 0-7 once"));
+  options = on_device("cpu-tensors");
+  options.precision.kv = NumberFormat::kInt8;
+  EXPECT_THAT(load_error(nano(), options), HasSubstr("not int8"));
+}
+
+TEST(LoadModel, AWrongFileIsNamedOnTensorsToo) {
+  engine::Manifest manifest = nano();
+  manifest.architecture.gpt.intermediate_size = 700;
+  EXPECT_THAT(load_error(manifest, on_device("cpu-tensors")), HasSubstr("layers.7.mlp.down_proj.weight"));
+  manifest = nano();
+  manifest.files.at("vocos").sha256.assign(64, '1');
+  EXPECT_THAT(load_error(manifest, on_device("cpu-tensors")), HasSubstr("vocos.safetensors"));
 }
 
 TEST(LoadModel, AMissingRoleIsNamed) {

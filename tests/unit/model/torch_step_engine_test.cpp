@@ -231,7 +231,7 @@ TEST(TensorStepEngine, InfoNamesItsLimits) {
   const auto cpu = make_cpu_engine();
   EXPECT_EQ(info.model, "small");
   EXPECT_EQ(info.device, "cpu-tensors");
-  EXPECT_EQ(info.precision, "fp32 weights, fp32 KV, fp32 sound");
+  EXPECT_EQ(info.precision, "float32 weights, float32 keys and values, float32 sound");
   EXPECT_EQ(info.sample_rate, 24000U);
   EXPECT_EQ(info.samples_per_step, 512U);
   EXPECT_EQ(info.max_slots, kSlots);
@@ -525,10 +525,8 @@ TEST(TensorStepEngine, NothingIsRecordedOnceUtterancesRun) {
   EXPECT_GT(prepared, 10);
   std::vector<Utterance> runs;
   for (std::uint32_t r = 0; r < 8; ++r)
-    runs.push_back({.prompt = prompt_of(3 + 9 * r),
-                    .sampling = sampling_of(30 + 7 * r, r),
-                    .chunk = 1 + r % 5,
-                    .start = r < 5 ? 4 * r : 50 + 20 * r});
+    runs.push_back(
+        {.prompt = prompt_of(3 + 9 * r), .sampling = sampling_of(30 + 7 * r, r), .chunk = 1 + r % 5, .start = r < 5 ? 4 * r : 50 + 20 * r});
   expect_equal(produce(engine, runs), produce(*make_cpu_engine(), runs));
   EXPECT_EQ(*records, prepared);
 }
@@ -556,10 +554,12 @@ TEST(TensorStepEngine, RecordedWorkReadsNothingBack) {
 
 TEST(TensorStepEngine, RoundedFormatsRunAndSayWhatTheyAre) {
   for (const auto& [formats, text] :
-       {std::pair{TensorFormats{.compute = at::kBFloat16, .kv = at::kBFloat16, .sound = at::kHalf}, "bf16 weights, bf16 KV, fp16 sound"},
-        {TensorFormats{.compute = at::kHalf, .kv = at::kHalf, .sound = at::kHalf}, "fp16 weights, fp16 KV, fp16 sound"},
+       {std::pair{TensorFormats{.compute = at::kBFloat16, .kv = at::kBFloat16, .sound = at::kHalf},
+                  "bfloat16 weights, bfloat16 keys and values, float16 sound"},
+        {TensorFormats{.compute = at::kHalf, .kv = at::kHalf, .sound = at::kHalf},
+         "float16 weights, float16 keys and values, float16 sound"},
         {TensorFormats{.compute = at::kBFloat16, .int8_weights = true, .kv = at::kBFloat16, .sound = at::kFloat},
-         "int8 weights in bf16, bf16 KV, fp32 sound"}}) {
+         "int8 weights in bfloat16, bfloat16 keys and values, float32 sound"}}) {
     const auto engine = make_engine(kOptions, load_model_tensors(formats));
     EXPECT_EQ(engine->info().precision, text);
     const auto got = produce(*engine, mixed_utterances());

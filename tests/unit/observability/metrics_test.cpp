@@ -99,12 +99,14 @@ TEST(Metrics, GaugesFollowTheirDeltas) {
   metrics.set_limit("max_queue", 256);
   metrics.set_ready(true);
   metrics.set_build_info("1.2.3", "nano", "cpu", "int8 weights");
+  metrics.set_gpu_memory("cuda:1", 5'000'000'000);
   const auto text = metrics.render();
   EXPECT_THAT(text, HasSubstr("tts_stream_buffer_bytes 300\n"));
   EXPECT_THAT(text, HasSubstr("tts_connections 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_limit{name=\"max_queue\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("tts_ready 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_build_info{device=\"cpu\",model=\"nano\",precision=\"int8 weights\",version=\"1.2.3\"} 1\n"));
+  metrics.set_gpu_memory("cuda:1", 5'000'000'000);
 }
 
 TEST(Metrics, FinishedSynthesisAddsAudio) {

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +20,8 @@ namespace tts::model {
 namespace {
 
 using c10::cuda::CUDAStream;
+
+std::atomic<bool> initialised{false};
 
 constexpr int kWarmUps = 2;  // runs before a recording: libraries choose kernels and take their workspaces
 
@@ -156,13 +159,19 @@ void limit_gpu_memory(std::span<const c10::Device> devices, double fraction) {
   }
 }
 
-std::uint64_t gpu_bytes_in_use(std::uint32_t index) {
-  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(index));
-  return static_cast<std::uint64_t>(stats.reserved_bytes[0].current);  // [0]: of all pools together
+std::vector<std::uint64_t> gpu_bytes_in_use() {
+  std::vector<std::uint64_t> bytes;
+  if (!initialised) return bytes;
+  for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(i);
+    bytes.push_back(static_cast<std::uint64_t>(stats.reserved_bytes[0].current));  // [0]: of all pools together
+  }
+  return bytes;
 }
 
 std::unique_ptr<Runtime> make_cuda_runtime(std::span<const c10::Device> devices) {
   at::globalContext().lazyInitDevice(c10::kCUDA);
+  initialised = true;
   at::globalContext().setSDPUseCuDNN(false);  // its plans depend on the shape and may not be made while recording
   return std::make_unique<CudaRuntime>(devices);
 }
