@@ -131,9 +131,8 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
     problems.add("gpu_memory_fraction must be above 0 and at most 1");
   const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
   for (const std::string& problem : size_problems) problems.add(problem);
-  const auto devices = problems.attempt([&] {
-    return choose_devices(options.device, {.built = built_with_cuda(), .count = static_cast<std::uint32_t>(list_gpus().size())});
-  });
+  const auto devices =
+      problems.attempt([&] { return choose_devices(options.device, {.built = built_with_cuda(), .count = count_gpus()}); });
   if (devices && !devices->tensors && (!options.device_map.empty() || options.instances != 1))
     problems.add("device_map and instances are for GPUs; the CPU has one engine, which uses all of it");
 

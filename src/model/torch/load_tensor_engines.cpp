@@ -26,23 +26,23 @@ std::unique_ptr<SafetensorsFile> open_file(const engine::Manifest& manifest, con
 
 bool has_text_head(const SafetensorsFile& embed) { return embed.tensors().contains("head_text.parametrizations.weight.original0"); }
 
-DeviceAbilities abilities_of(std::span<const DeviceName> devices, const std::vector<Gpu>& gpus) {
-  DeviceAbilities all{.gpu = devices.front().gpu, .bfloat16 = true};
-  for (const DeviceName device : devices) all.bfloat16 &= !device.gpu || gpus[device.index].major >= 8;
-  return all;
-}
-
-std::vector<DeviceMemory> memory_of(std::span<const DeviceName> devices, const std::vector<Gpu>& gpus, double fraction) {
+struct Resources {
+  DeviceAbilities abilities;
   std::vector<DeviceMemory> memory;
+};
+
+Resources look_at(std::span<const DeviceName> devices, double fraction) {
+  Resources all{.abilities = {.gpu = devices.front().gpu, .bfloat16 = true}, .memory = {}};
   for (const DeviceName device : devices) {
     std::uint64_t bytes = 0;
     if (device.gpu) {
-      const Gpu& gpu = gpus[device.index];
+      const Gpu gpu = describe_gpu(device.index);
+      all.abilities.bfloat16 &= gpu.major >= 8;
       bytes = std::min(static_cast<std::uint64_t>(fraction * static_cast<double>(gpu.total_bytes)), gpu.free_bytes);
     }
-    memory.push_back({device, bytes});
+    all.memory.push_back({device, bytes});
   }
-  return memory;
+  return all;
 }
 
 std::vector<c10::Device> devices_of(std::span<const DeviceName> names) {
@@ -53,12 +53,13 @@ std::vector<c10::Device> devices_of(std::span<const DeviceName> names) {
 
 // The model on `devices`, and its engines.
 void load_group(const engine::Manifest& manifest, const ModelOptions& options, std::uint32_t context, std::span<const DeviceName> devices,
-                const std::vector<Gpu>& gpus, bool verify_hashes, std::vector<std::unique_ptr<engine::StepEngine>>& engines) {
+                bool verify_hashes, std::vector<std::unique_ptr<engine::StepEngine>>& engines) {
   const auto gpt = open_file(manifest, "gpt", verify_hashes), embed = open_file(manifest, "embed", verify_hashes);
-  const TensorFormats formats = choose_tensor_formats(options.precision, abilities_of(devices, gpus));
+  const Resources resources = look_at(devices, options.gpu_memory_fraction);
+  const TensorFormats formats = choose_tensor_formats(options.precision, resources.abilities);
   const ModelBytes bytes =
       estimate_bytes(manifest.architecture, has_text_head(*embed), formats, options.max_slots, context, options.instances);
-  std::vector<LayerRange> placement = plan_layers(options.device_map, bytes, memory_of(devices, gpus, options.gpu_memory_fraction));
+  std::vector<LayerRange> placement = plan_layers(options.device_map, bytes, resources.memory);
   const c10::Device primary = to_device(devices.front());
   const auto model = std::make_shared<const TensorModel>(
       TensorModel{.name = manifest.name,
@@ -109,16 +110,15 @@ TensorFormats choose_tensor_formats(const Precision& precision, const DeviceAbil
 std::vector<std::unique_ptr<engine::StepEngine>> load_tensor_engines(const engine::Manifest& manifest, const ModelOptions& options,
                                                                      std::uint32_t context, const DeviceChoice& choice) {
   const c10::InferenceMode inference;
-  limit_gpu_memory(devices_of(choice.devices), options.gpu_memory_fraction);
   std::vector<std::unique_ptr<engine::StepEngine>> engines;
-  if (!options.device_map.empty()) {
-    load_group(manifest, options, context, choice.devices, list_gpus(), options.verify_hashes, engines);
-    return engines;
-  }
-  bool verify_hashes = options.verify_hashes;  // once is enough
-  for (const DeviceName& device : choice.devices) {
-    load_group(manifest, options, context, {&device, 1}, list_gpus(), std::exchange(verify_hashes, false), engines);
-  }
+  in_plain_words([&] {
+    if (choice.devices.front().gpu) limit_gpu_memory(devices_of(choice.devices), options.gpu_memory_fraction);
+    if (!options.device_map.empty()) return load_group(manifest, options, context, choice.devices, options.verify_hashes, engines);
+    bool verify_hashes = options.verify_hashes;  // once is enough
+    for (const DeviceName& device : choice.devices) {
+      load_group(manifest, options, context, {&device, 1}, std::exchange(verify_hashes, false), engines);
+    }
+  });
   return engines;
 }
 

@@ -6,11 +6,12 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <stdexcept>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
+#include <c10/util/Exception.h>
 #include <c10/util/FunctionRef.h>
 
 namespace tts::model {
@@ -67,21 +68,31 @@ class Runtime {
 
 std::unique_ptr<Runtime> make_cpu_runtime();
 
-// --- CUDA; in a build without it there are no GPUs and make_cuda_runtime() throws ---
+// Runs `call`; libtorch's errors come out as std::runtime_error without the addresses of its stack.
+template <class Call>
+decltype(auto) in_plain_words(Call&& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(error.what_without_backtrace());
+  }
+}
+
+// --- CUDA; a build without it has no GPUs, and the rest may not be called ---
+
+bool built_with_cuda() noexcept;
+std::uint32_t count_gpus() noexcept;  // that work; touches none of them
 
 struct Gpu {
-  std::string name;
   int major = 0, minor = 0;  // compute capability
   std::uint64_t total_bytes = 0, free_bytes = 0;
 };
-
-bool built_with_cuda() noexcept;
-std::vector<Gpu> list_gpus();  // by index; empty when there is none that works
+Gpu describe_gpu(std::uint32_t index);
 
 // Caps what this process takes of each GPU, (0, 1] of its memory; beyond, an operator throws.
 void limit_gpu_memory(std::span<const c10::Device> devices, double fraction);
 
-// Bytes that this process holds of each GPU, by index; empty before make_cuda_runtime(). Any thread.
+// Bytes that this process holds of each GPU, by index; empty before a GPU is used. Any thread.
 std::vector<std::uint64_t> gpu_bytes_in_use();
 
 std::unique_ptr<Runtime> make_cuda_runtime(std::span<const c10::Device> devices);

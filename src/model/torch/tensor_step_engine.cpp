@@ -175,25 +175,7 @@ void TensorStepEngine::step(std::span<const engine::StepWork> work, std::span<en
   assert(work.size() == outcomes.size());
   const c10::InferenceMode inference;
   try {
-    collect();
-    settle_lanes();
-    to_queue_.clear();
-    for (std::size_t i = 0; i < work.size(); ++i) {
-      outcomes[i] = {};
-      Slot* const slot = find(work[i].slot);
-      assert(slot != nullptr && !slot->stopped && slot->pending < info_.max_pending_steps);
-      if (slot->lost) throw std::runtime_error("the utterance was lost when the device failed");
-      if (work[i].prefill_tokens > 0) take_prompt(*slot, work[i].prefill_tokens);
-      assert(work[i].prefill_tokens > 0 || slot->consumed == slot->prompt_length);
-      if (slot->consumed == slot->prompt_length && !slot->ready) to_queue_.push_back(slot);
-    }
-    queue_steps();
-    collect();
-    for (std::size_t i = 0; i < work.size(); ++i) {
-      Slot& slot = *find(work[i].slot);
-      if (slot.ready) outcomes[i] = finish_step(slot);
-    }
-    if (runs_ahead_) run_ahead(work);
+    in_plain_words([&] { run_step(work, outcomes); });
   } catch (...) {
     for (const engine::StepWork& item : work) {
       if (const Slot* const slot = find(item.slot)) lanes_[slot->lane].dirty = true;
@@ -202,6 +184,28 @@ void TensorStepEngine::step(std::span<const engine::StepWork> work, std::span<en
     settle();
     throw;
   }
+}
+
+void TensorStepEngine::run_step(std::span<const engine::StepWork> work, std::span<engine::StepOutcome> outcomes) {
+  collect();
+  settle_lanes();
+  to_queue_.clear();
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    outcomes[i] = {};
+    Slot* const slot = find(work[i].slot);
+    assert(slot != nullptr && !slot->stopped && slot->pending < info_.max_pending_steps);
+    if (slot->lost) throw std::runtime_error("the utterance was lost when the device failed");
+    if (work[i].prefill_tokens > 0) take_prompt(*slot, work[i].prefill_tokens);
+    assert(work[i].prefill_tokens > 0 || slot->consumed == slot->prompt_length);
+    if (slot->consumed == slot->prompt_length && !slot->ready) to_queue_.push_back(slot);
+  }
+  queue_steps();
+  collect();
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    Slot& slot = *find(work[i].slot);
+    if (slot.ready) outcomes[i] = finish_step(slot);
+  }
+  if (runs_ahead_) run_ahead(work);
 }
 
 // Makes lanes fit for use: clears those that a failure left behind, and moves utterances down where that makes steps smaller.
@@ -334,7 +338,7 @@ void TensorStepEngine::decode(std::span<engine::DecodeWork> work) {
     pushes_.push_back({.slot = index_of(*slot), .steps = item.steps, .last = item.last, .lookahead = item.lookahead, .pcm = item.pcm});
   }
   try {
-    decoder_.push(pushes_);
+    in_plain_words([&] { decoder_.push(pushes_); });
   } catch (...) {
     settle();
     throw;

@@ -91,6 +91,7 @@ class TensorStepEngine final : public engine::StepEngine {
   std::uint32_t index_of(const Slot& slot) const noexcept { return static_cast<std::uint32_t>(&slot - slots_.data()); }
   std::uint32_t positions_of(const Slot& slot) const noexcept;  // with keys and values in the cache
 
+  void run_step(std::span<const engine::StepWork> work, std::span<engine::StepOutcome> outcomes);
   void settle_lanes();
   void take_prompt(Slot& slot, std::uint32_t count);
   void embed(const Slot& slot, std::uint32_t position, std::span<float> out) const;

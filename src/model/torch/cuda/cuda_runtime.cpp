@@ -137,23 +137,28 @@ class CudaRuntime final : public Runtime {
   std::vector<c10::Device> devices_;
 };
 
+void initialise() {
+  if (initialised) return;
+  at::globalContext().lazyInitDevice(c10::kCUDA);
+  at::globalContext().setSDPUseCuDNN(false);  // its plans depend on the shape and may not be made while recording
+  initialised = true;
+}
+
 }  // namespace
 
 bool built_with_cuda() noexcept { return true; }
+std::uint32_t count_gpus() noexcept { return static_cast<std::uint32_t>(c10::cuda::device_count()); }
 
-std::vector<Gpu> list_gpus() {
-  std::vector<Gpu> gpus;
-  const c10::DeviceIndex count = c10::cuda::device_count();  // 0, not an exception, without a driver
-  for (c10::DeviceIndex i = 0; i < count; ++i) {
-    const cudaDeviceProp* const properties = at::cuda::getDeviceProperties(i);
-    const auto [free, total] = c10::cuda::CUDACachingAllocator::get()->getMemoryInfo(i);
-    gpus.push_back(
-        {.name = properties->name, .major = properties->major, .minor = properties->minor, .total_bytes = total, .free_bytes = free});
-  }
-  return gpus;
+Gpu describe_gpu(std::uint32_t index) {
+  initialise();
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  const cudaDeviceProp* const properties = at::cuda::getDeviceProperties(device);
+  const auto [free, total] = c10::cuda::CUDACachingAllocator::get()->getMemoryInfo(device);
+  return {.major = properties->major, .minor = properties->minor, .total_bytes = total, .free_bytes = free};
 }
 
 void limit_gpu_memory(std::span<const c10::Device> devices, double fraction) {
+  initialise();
   for (const c10::Device device : devices) {
     if (device.is_cuda()) c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, device.index());
   }
@@ -170,9 +175,7 @@ std::vector<std::uint64_t> gpu_bytes_in_use() {
 }
 
 std::unique_ptr<Runtime> make_cuda_runtime(std::span<const c10::Device> devices) {
-  at::globalContext().lazyInitDevice(c10::kCUDA);
-  initialised = true;
-  at::globalContext().setSDPUseCuDNN(false);  // its plans depend on the shape and may not be made while recording
+  initialise();
   return std::make_unique<CudaRuntime>(devices);
 }
 
