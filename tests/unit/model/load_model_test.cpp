@@ -49,7 +49,7 @@ TEST(LoadModel, LoadsTheBundledVoice) {
 TEST(LoadModel, NumberFormatsAreTheAskedOnes) {
   ModelOptions options{.max_slots = 1, .compute_threads = 1};
   options.precision = {.weights = NumberFormat::kBfloat16, .kv = NumberFormat::kFloat32, .sound = NumberFormat::kBfloat16};
-  EXPECT_EQ(load_model(nano(), options).engine->info().precision, "bfloat16 weights, float32 keys and values, bfloat16 sound");
+  EXPECT_EQ(load_model(nano(), options).engines.front()->info().precision, "bfloat16 weights, float32 keys and values, bfloat16 sound");
   options.precision.sound = NumberFormat::kInt8;
   EXPECT_THAT(load_error(nano(), options), HasSubstr("the sound networks do not run in int8"));
 }
