@@ -68,7 +68,7 @@ class BenchTest(unittest.TestCase):
             self.assertEqual(report["workload"]["steps"], 47)
 
     def test_refusals_are_counted_with_their_advice(self):
-        report, _ = self.own("--max-requests", "1", "--concurrency", "3", "--load", "0", "--requests", "9", "--lengths", "10")
+        report, _ = self.own("--max-requests", "1", "--concurrency", "3", "--load", "0", "--requests", "9", "--lengths", "120")
         (level,) = report["levels"]
         self.assertGreater(level["refused"], 0)
         self.assertEqual(level["completed"] + level["refused"], 9)

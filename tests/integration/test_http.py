@@ -113,9 +113,9 @@ class HttpTest(unittest.TestCase):
         eventually(lambda: self.server.metric("tts_active_rows") == 0, "leaving the socket frees the engine")
         self.assertGreaterEqual(self.server.metric("tts_cancelled_total"), 1)
 
-    def test_packets_hold_a_constant_hundred_milliseconds(self):
+    def test_packets_hold_the_time_that_was_asked_for(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as client:
-            body = json.dumps({"text": MANDARIN, "format": "pcm"}).encode()
+            body = json.dumps({"text": MANDARIN, "format": "pcm", "packet_ms": 100}).encode()
             client.sendall(b"POST /synthesize_stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
                            b"Content-Length: %d\r\n\r\n" % len(body) + body)
             received = b""
