@@ -54,7 +54,7 @@ class TensorEngineTest(unittest.TestCase):
             with socket.create_connection(("127.0.0.1", server.port), 60) as client:
                 client.sendall(b"POST /synthesize_stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 self.assertTrue(client.recv(1))
-            self.assertGreater(server.metric("tts_active_rows"), 0, "the listener left in the middle")
+                self.assertGreater(server.metric("tts_active_rows"), 0, "the listener left in the middle")
             eventually(lambda: server.metric("tts_active_rows") == 0, "the rows are free", 60)
             self.speak(server, bodies()[0])
 
