@@ -20,7 +20,7 @@
 #include "conv_layers.h"
 #include "inverse_stft.h"
 #include "ops/compute_pool.h"
-#include "ops/kernels.h"
+#include "ops/depthwise_norm.h"
 #include "ops/linear.h"
 #include "sound_model.h"
 #include "stream_decoder.h"
@@ -168,17 +168,15 @@ class Bench {
     const std::vector<float> x = random_values((rows + 6 * dilation) * width), weight = random_values(7 * width), bias(width), scale(width, 1);
     std::vector<const float*> around;
     for (std::size_t r = 0; r < rows + 6 * dilation; ++r) around.push_back(x.data() + r * width);
+    const ops::DepthwiseNorm layer{weight.data(), bias.data(), scale.data(), bias.data(), width, dilation, kLayerNormEps};
     ops::LinearInput y(model_.format, rows, width);
     constexpr std::uint32_t kTile = 8;
     return measure(seconds_ / 4, [&] {
-             for (std::size_t layer = 0; layer < layers; ++layer) {
+             for (std::size_t i = 0; i < layers; ++i) {
                pool_.run((rows + kTile - 1) / kTile, [&](std::size_t tile, std::uint32_t) {
                  const std::size_t first = tile * kTile, count = std::min<std::size_t>(kTile, rows - first);
-                 ops::depthwise_conv7(around.data() + first, count, width, dilation, weight.data(), bias.data(), y.row(first), width);
-                 for (std::size_t r = first; r < first + count; ++r) {
-                   ops::layer_norm(y.row(r), scale.data(), bias.data(), kLayerNormEps, width, y.row(r));
-                   y.commit_row(r);
-                 }
+                 ops::depthwise_norm(layer, around.data() + first, count, y.row(first), width,
+                                     model_.format == ops::WeightFormat::kBfloat16 ? y.bfloats(first) : nullptr);
                });
              }
            }).cpu_ms;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/depthwise_norm.h"
 #include "ops/kernels.h"
 
 namespace tts::model {
@@ -86,13 +87,19 @@ ConvNextBlock::ConvNextBlock(TensorReader& reader, const Config& config, Context
 }
 
 void ConvNextBlock::forward(ops::ComputePool& pool, StreamRows& rows, std::span<StreamState> states) const {
-  rows.residual_block(pool, states, layer_, wide_, *narrow_, [this](const float* const* around, std::size_t count, float* out, std::size_t stride) {
-    ops::depthwise_conv7(around, count, width_, dilation_, depthwise_weight_.data(), depthwise_bias_.data(), out, stride);
-    for (std::size_t row = 0; row < count; ++row) {
-      float* const y = out + row * stride;
-      ops::layer_norm(y, norm_weight_.data(), norm_bias_.data(), kLayerNormEps, width_, y);
-    }
-  });
+  const ops::DepthwiseNorm layer{.weight = depthwise_weight_.data(),
+                                 .bias = depthwise_bias_.data(),
+                                 .norm_weight = norm_weight_.data(),
+                                 .norm_bias = norm_bias_.data(),
+                                 .channels = width_,
+                                 .dilation = dilation_,
+                                 .eps = kLayerNormEps};
+  rows.residual_block(pool, states, layer_, wide_, *narrow_,
+                      [&](const float* const* around, std::size_t count, ops::LinearInput& input, std::size_t first) {
+                        const bool round = input.format() == ops::WeightFormat::kBfloat16 && wide_.terms() == 1;
+                        ops::depthwise_norm(layer, around, count, input.row(first), input.width(), round ? input.bfloats(first) : nullptr);
+                        for (std::size_t r = first; !round && r < first + count; ++r) wide_.commit_row(input, r, input.row(r));
+                      });
 }
 
 ChannelNorm::ChannelNorm(TensorReader& reader, const std::string& prefix, std::size_t width)

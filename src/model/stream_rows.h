@@ -132,8 +132,8 @@ class StreamRows {
   void window_linear(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const SoundLinear& linear,
                      ops::Activation activation);
 
-  // x + narrow(gelu(wide(fn(x)))): fn(rows, count, out, stride) makes `count` output rows, `stride` floats apart; output row r sees the
-  // input rows rows[r] to rows[r + 2 * pad], itself in the middle.
+  // x + narrow(gelu(wide(fn(x)))): fn(rows, count, input, first) makes rows first .. first + count - 1 of `input`, committed; its row
+  // first + r sees the matrix's rows rows[r] to rows[r + 2 * pad], itself in the middle.
   template <class Fn>
   void residual_block(ops::ComputePool& pool, std::span<StreamState> states, std::size_t layer, const SoundLinear& wide,
                       const ops::Linear& narrow, Fn&& fn) {
@@ -148,12 +148,9 @@ class StreamRows {
         for (std::size_t i = 0; i < tile.rows + 2 * pad; ++i) {
           around[i] = input_row(before, context, begin + static_cast<std::int64_t>(i));
         }
-        fn(std::as_const(around), tile.rows, input_.row(tile.out), input_.width());
+        fn(std::as_const(around), tile.rows, input_, tile.out);
       }
-      for (std::size_t r = 0; r < tile.rows; ++r) {
-        wide.commit_row(input_, tile.out + r, input_.row(tile.out + r));
-        std::copy_n(around[r + pad], width_, other_.data() + (tile.out + r) * width_);
-      }
+      for (std::size_t r = 0; r < tile.rows; ++r) std::copy_n(around[r + pad], width_, other_.data() + (tile.out + r) * width_);
       if (tiles_left_[tile.segment].fetch_sub(1, std::memory_order_acq_rel) == 1) remember(before, context);
     });
     take_other(width_);

@@ -106,28 +106,6 @@ float sum_exp_kernel(const float* x, std::size_t n, float highest) {
   return reduce(x, n, [&](FloatVec sum, FloatVec v) { return hn::Add(sum, hn::Exp(FloatTag(), hn::Sub(v, offset))); });
 }
 
-void depthwise_conv7_kernel(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
-                            const float* bias, float* y, std::size_t y_stride) {
-  const FloatTag d;
-  const auto columns = [&](std::size_t c, auto load, auto store) {
-    FloatVec w[7];
-    for (std::size_t i = 0; i < 7; ++i) w[i] = load(weight + i * channels + c);
-    const FloatVec b = load(bias + c);
-    for (std::size_t r = 0; r < count; ++r) {
-      FloatVec sum = b;
-      for (std::size_t i = 0; i < 7; ++i) sum = hn::MulAdd(load(rows[r + i * dilation] + c), w[i], sum);
-      store(sum, y + r * y_stride + c);
-    }
-  };
-  std::size_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    columns(c, [&](const float* from) { return hn::LoadU(d, from); }, [&](FloatVec v, float* to) { hn::StoreU(v, d, to); });
-  }
-  if (const std::size_t left = channels - c; left != 0) {
-    columns(c, [&](const float* from) { return load_first(from, left); }, [&](FloatVec v, float* to) { store_first(v, to, left); });
-  }
-}
-
 }  // namespace tts::model::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -143,7 +121,6 @@ HWY_EXPORT(multiply_kernel);
 HWY_EXPORT(max_value_kernel);
 HWY_EXPORT(sum_kernel);
 HWY_EXPORT(sum_exp_kernel);
-HWY_EXPORT(depthwise_conv7_kernel);
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* y) {
   HWY_DYNAMIC_DISPATCH(rms_norm_kernel)(x, weight, eps, n, y);
@@ -166,11 +143,6 @@ float max_value(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(max
 float sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum_kernel)(x, n); }
 
 float sum_exp(const float* x, std::size_t n, float highest) { return HWY_DYNAMIC_DISPATCH(sum_exp_kernel)(x, n, highest); }
-
-void depthwise_conv7(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
-                     const float* bias, float* y, std::size_t y_stride) {
-  HWY_DYNAMIC_DISPATCH(depthwise_conv7_kernel)(rows, count, channels, dilation, weight, bias, y, y_stride);
-}
 
 }  // namespace tts::model::ops
 #endif  // HWY_ONCE

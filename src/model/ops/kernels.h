@@ -30,10 +30,4 @@ float sum(const float* x, std::size_t n);
 // sum_i exp(x[i] - highest); `highest` is the largest of x.
 float sum_exp(const float* x, std::size_t n, float highest);
 
-// Depthwise convolution of width 7 over time: y[r][c] = bias[c] + sum_i weight[i][c] * rows[r + i * dilation][c], so output row r
-// lies under input row r + 3 * dilation. `rows` are count + 6 * dilation pointers to rows of `channels` values; weight is [7][channels];
-// rows of y lie y_stride floats apart and overlap no input.
-void depthwise_conv7(const float* const* rows, std::size_t count, std::size_t channels, std::size_t dilation, const float* weight,
-                     const float* bias, float* y, std::size_t y_stride);
-
 }  // namespace tts::model::ops

@@ -71,34 +71,5 @@ TEST(Kernels, AxpyAddsAMultiple) {
   });
 }
 
-TEST(Kernels, DepthwiseConvolutionReachesThreeTapsToEachSide) {
-  for_each_simd_target([] {
-    for (const std::size_t channels : {1, 16, 20, 48}) {
-      for (const std::size_t dilation : {1, 2}) {
-        const std::size_t count = 9, around = count + 6 * dilation, stride = channels + 2;
-        const auto x = random_floats(around * stride, 8), weight = random_floats(7 * channels, 9), bias = random_floats(channels, 10);
-        std::vector<const float*> rows;
-        for (std::size_t r = 0; r < around; ++r) rows.push_back(x.data() + (around - 1 - r) * stride);  // rows may lie anywhere
-        std::vector<float> y(count * stride, 77.0F);
-        depthwise_conv7(rows.data(), count, channels, dilation, weight.data(), bias.data(), y.data(), stride);
-        for (std::size_t r = 0; r < count; ++r) {
-          for (std::size_t c = 0; c < channels; ++c) {
-            double expected = bias[c];
-            for (std::size_t i = 0; i < 7; ++i) expected += double{rows[r + i * dilation][c]} * weight[i * channels + c];
-            ASSERT_NEAR(y[r * stride + c], expected, 2e-6);
-          }
-          for (std::size_t c = channels; c < stride; ++c) ASSERT_EQ(y[r * stride + c], 77.0F);
-        }
-        // One row at a time gives the same bits.
-        std::vector<float> single(channels);
-        for (std::size_t r = 0; r < count; ++r) {
-          depthwise_conv7(rows.data() + r, 1, channels, dilation, weight.data(), bias.data(), single.data(), channels);
-          ASSERT_EQ(std::memcmp(single.data(), y.data() + r * stride, channels * sizeof(float)), 0);
-        }
-      }
-    }
-  });
-}
-
 }  // namespace
 }  // namespace tts::model::ops
