@@ -162,6 +162,7 @@ int main(int argc, char** argv) {
                              SafetensorsFile(manifest.files.at("embed").path), ops::WeightFormat::kFloat32),
             load_sound_model(manifest, false, variant.format),
             CpuEngineOptions{.model = manifest.name,
+                             .precision = {},
                              .max_slots = 1,
                              .max_context = 1500,
                              .max_decode_steps = 8,

@@ -2,9 +2,11 @@
 // The layers that Decoder, DVAE and Vocos are made of, on [frame, channel] rows, for several streams at once.
 // All convolutions are centred and zero-padded at both ends of an utterance. Weights are immutable after loading.
 //
-// In bfloat16 the matrices of the ConvNeXt blocks are rounded, and what leads into and out of them is precise (SoundLinear): 4 % of the
-// products at the official size, and most of what rounding would cost (src/docs/decisions/streaming_decode.md).
+// In bfloat16 the matrices of the ConvNeXt blocks are rounded. What leads into and out of them is precise (SoundLinear), and so is the first
+// matrix of the blocks next to the log-mel: a tenth of the weights, and most of what rounding would cost
+// (src/docs/decisions/streaming_decode.md).
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +20,9 @@
 namespace tts::model {
 
 inline constexpr float kLayerNormEps = 1e-6F;
+
+// Blocks on either side of the log-mel that are `precise`.
+inline constexpr std::uint32_t kPreciseBlocks = 2;
 
 // Collects, while a network is loaded, what each of its layers keeps for a stream.
 using ContextSpecs = std::vector<ContextSpec>;

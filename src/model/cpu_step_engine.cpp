@@ -70,6 +70,13 @@ Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& pro
   if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
 
   const std::uint32_t index = free_slots_.back();
+  if (prompt.stage == engine::Stage::kCode) {
+    try {
+      stream_decoder_.open(index, prompt.mel_path);
+    } catch (const std::runtime_error& error) {
+      return Error{.code = ErrorCode::kEngineFailure, .message = error.what(), .param = {}, .retry_after = {}};
+    }
+  }
   Slot fresh;
   fresh.generation = slots_[index].generation;
   fresh.taken = true;
@@ -82,7 +89,6 @@ Result<engine::SlotId> CpuStepEngine::acquire(const engine::UtterancePrompt& pro
   free_slots_.pop_back();
   slots_[index] = std::move(fresh);
   take_prefix(slots_[index]);
-  if (prompt.stage == engine::Stage::kCode) stream_decoder_.open(index, prompt.mel_path);
   return engine::SlotId{.index = index, .generation = slots_[index].generation};
 }
 
@@ -264,7 +270,11 @@ void CpuStepEngine::decode(std::span<engine::DecodeWork> work) {
 }
 
 Result<std::vector<engine::CodeFrame>> CpuStepEngine::encode_reference(std::span<const float> pcm) {
-  return sound_.encoder.encode(pool_, sound_.quantizer, pcm);
+  try {
+    return sound_.dvae->encoder().encode(pool_, sound_.dvae->quantizer(), pcm);
+  } catch (const std::runtime_error& error) {
+    return Error{.code = ErrorCode::kEngineFailure, .message = error.what(), .param = {}, .retry_after = {}};
+  }
 }
 
 }  // namespace tts::model

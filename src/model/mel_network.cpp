@@ -53,7 +53,8 @@ ConvStack::ConvStack(TensorReader& reader, const std::string& prefix, const engi
                                                .width = sizes.hidden,
                                                .inner = max_inner(sizes),
                                                .dilation = kBlockDilation,
-                                               .format = format},
+                                               .format = format,
+                                               .precise = i + kPreciseBlocks >= sizes.n_layer},
                          contexts);
   }
 }

@@ -37,24 +37,23 @@ void load_file(const engine::Manifest& manifest, const std::string& role, bool v
 SoundModel load_sound_model(const engine::Manifest& manifest, bool verify_hashes, ops::WeightFormat format) {
   const engine::Architecture& sizes = manifest.architecture;
   std::vector<std::string> problems;
-  std::optional<MelNetwork> decoder, dvae_decoder;
-  std::optional<Gfsq> quantizer;
-  std::optional<ReferenceEncoder> encoder;
+  std::optional<MelNetwork> decoder;
+  std::unique_ptr<const Dvae> dvae;
   std::optional<Vocos> vocos;
   load_file(manifest, "decoder", verify_hashes, problems,
             [&](TensorReader& reader) { decoder.emplace(reader, sizes.decoder, sizes.n_mels, format); });
-  load_file(manifest, "dvae", verify_hashes, problems, [&](TensorReader& reader) {
-    dvae_decoder.emplace(reader, sizes.dvae_decoder, sizes.n_mels, format);
-    quantizer.emplace(reader, sizes.quantizer);
-    encoder.emplace(reader, sizes, dvae_decoder->coef());
-  });
+  try {
+    dvae = std::make_unique<const Dvae>(manifest, verify_hashes, format);
+  } catch (const std::runtime_error& error) {
+    problems.emplace_back(error.what());
+  }
   load_file(manifest, "vocos", verify_hashes, problems, [&](TensorReader& reader) { vocos.emplace(reader, sizes, format); });
   if (!problems.empty()) {
     std::string text = "cannot load the sound model:";
     for (const std::string& problem : problems) text.append("\n  ").append(problem);
     throw std::runtime_error(text);
   }
-  return {std::move(*decoder), std::move(*quantizer), std::move(*dvae_decoder), std::move(*vocos), std::move(*encoder), format};
+  return {std::move(*decoder), std::move(dvae), std::move(*vocos), format};
 }
 
 }  // namespace tts::model

@@ -12,7 +12,7 @@ constexpr std::size_t kFramesPerStep = 2;
 constexpr std::size_t kGroupRows = 512;
 
 std::size_t max_mel_pad(const SoundModel& model) {
-  return std::max(total_pad(model.decoder.contexts()), total_pad(model.dvae_decoder.contexts()));
+  return std::max(total_pad(model.decoder.contexts()), total_pad(model.dvae->contexts()));
 }
 
 std::size_t lookahead_frames(const SoundModel& model) {
@@ -22,7 +22,7 @@ std::size_t lookahead_frames(const SoundModel& model) {
 // The most rows that one push of a stream can make any layer lay out: the rows, and two windows between their neighbours.
 std::size_t rows_of_push(const SoundModel& model, std::size_t steps, bool to_the_end) {
   const std::size_t context =
-      4 * std::max({max_pad(model.decoder.contexts()), max_pad(model.dvae_decoder.contexts()), max_pad(model.vocos.contexts())});
+      4 * std::max({max_pad(model.decoder.contexts()), max_pad(model.dvae->contexts()), max_pad(model.vocos.contexts())});
   return context + kFramesPerStep * steps + (to_the_end ? max_mel_pad(model) + total_pad(model.vocos.contexts()) : 0);
 }
 
@@ -43,12 +43,12 @@ StreamDecoder::StreamDecoder(const SoundModel& model, ops::ComputePool& pool, co
       inverse_stft_(model.vocos.window(), model.vocos.hop(), pool.workers()),
       streams_(options.slots),
       decoder_states_(make_states(options.slots, model.decoder.contexts())),
-      dvae_states_(make_states(options.slots, model.dvae_decoder.contexts())),
+      dvae_states_(make_states(options.slots, model.dvae->contexts())),
       vocos_states_(make_states(options.slots, model.vocos.contexts())),
       scratch_tails_(pool.workers(), inverse_stft_.make_tail()),
       rows_({.rows = max_rows_,
-             .width = std::max({model.decoder.max_width(), model.dvae_decoder.max_width(), model.vocos.max_width()}),
-             .inner = std::max({model.decoder.max_inner(), model.dvae_decoder.max_inner(), model.vocos.max_inner()}),
+             .width = std::max({model.decoder.max_width(), model.dvae->max_width(), model.vocos.max_width()}),
+             .inner = std::max({model.decoder.max_inner(), model.dvae->max_inner(), model.vocos.max_inner()}),
              .segments = options.slots,
              .format = model.format}),
       mel_(max_rows_ * model.vocos.inputs()) {
@@ -57,8 +57,10 @@ StreamDecoder::StreamDecoder(const SoundModel& model, ops::ComputePool& pool, co
 }
 
 void StreamDecoder::open(std::uint32_t slot, engine::MelPath path) {
+  const MelNetwork& network = path == engine::MelPath::kHidden ? model_.decoder : model_.dvae->decoder();
   Stream& stream = streams_[slot];
   stream.path = path;
+  stream.network = &network;
   stream.open = true;
   stream.frames = 0;
   stream.blocks = 0;
@@ -102,24 +104,25 @@ void StreamDecoder::push_group(std::span<DecodePush> group) {
 // Runs the group's streams of one path and appends their log-mel rows to mel_.
 void StreamDecoder::compute_mel(std::span<DecodePush> group, engine::MelPath path) {
   const bool from_hidden = path == engine::MelPath::kHidden;
-  const MelNetwork& network = from_hidden ? model_.decoder : model_.dvae_decoder;
   // The two frames of a step lie one behind the other: the first half of a hidden state, or of the embedded codes, is the first.
-  const std::size_t step_width = kFramesPerStep * network.inputs();
-  rows_.clear(network.inputs());
+  const std::size_t width = from_hidden ? model_.decoder.inputs() : model_.dvae->inputs(), step_width = kFramesPerStep * width;
+  const MelNetwork* network = nullptr;
+  rows_.clear(width);
   for (DecodePush& push : group) {
     Stream& stream = streams_[push.slot];
     if (stream.path != path) continue;
     assert(stream.open && push.steps <= max_steps_ && push.pcm.size() >= max_samples(push.steps));
     stream.push = &push;
-    float* to = rows_.append(begin_segment(push, network));
+    network = stream.network;
+    float* to = rows_.append(begin_segment(push));
     if (from_hidden) {
       std::copy_n(push.hidden, push.steps * step_width, to);
     } else {
-      for (std::size_t t = 0; t < push.steps; ++t) model_.quantizer.embed(push.codes[t], to + t * step_width);
+      for (std::size_t t = 0; t < push.steps; ++t) model_.dvae->quantizer().embed(push.codes[t], to + t * step_width);
     }
   }
-  if (rows_.segments().empty()) return;
-  network.forward(pool_, rows_, from_hidden ? decoder_states_ : dvae_states_);
+  if (network == nullptr) return;
+  network->forward(pool_, rows_, from_hidden ? decoder_states_ : dvae_states_);
   float* to = mel_.data();
   for (const StreamRows::Segment& done : mel_segments_) to += (done.rows.rows + done.provisional.rows) * rows_.width();
   for (const StreamRows::Segment& segment : rows_.segments()) {
@@ -131,14 +134,14 @@ void StreamDecoder::compute_mel(std::span<DecodePush> group, engine::MelPath pat
 }
 
 // The new frames of a stream at the input of its mel network, and what is to be made before its time.
-StreamRows::Segment StreamDecoder::begin_segment(const DecodePush& push, const MelNetwork& network) {
+StreamRows::Segment StreamDecoder::begin_segment(const DecodePush& push) {
   Stream& stream = streams_[push.slot];
   StreamRows::Segment segment{.stream = push.slot, .rows = {.begin = stream.frames, .rows = kFramesPerStep * push.steps}, .last = push.last};
   stream.frames = segment.rows.end();
   stream.early = {0, 0};
   if (push.last || push.lookahead >= lookahead_steps()) return segment;
 
-  const auto reach = static_cast<std::int64_t>(total_pad(network.contexts()) + total_pad(model_.vocos.contexts()));
+  const auto reach = static_cast<std::int64_t>(total_pad(stream.network->contexts()) + total_pad(model_.vocos.contexts()));
   const std::int64_t exact = stream.frames - reach - InverseStft::kLookaheadFrames;
   stream.early.begin = std::max(stream.blocks, exact);
   stream.early.end = std::min(stream.frames - 1, stream.frames - static_cast<std::int64_t>(kFramesPerStep * push.lookahead));

@@ -9,7 +9,7 @@
 // after the newest step, in the same pass, and forgotten. Such samples are approximate; they are never written again, and those that
 // follow with the whole lookahead are exact.
 //
-// Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction.
+// Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction but open().
 
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,8 @@ class StreamDecoder {
   // `model` and `pool` are not owned and must outlive the decoder. All state of all slots is allocated here.
   StreamDecoder(const SoundModel& model, ops::ComputePool& pool, const StreamDecoderOptions& options);
 
-  // Starts a new utterance in the slot and forgets whatever was there.
+  // Starts a new utterance in the slot and forgets whatever was there. The first one from codes loads their network: it may block for
+  // that, allocate, and throw std::runtime_error (Dvae::decoder).
   void open(std::uint32_t slot, engine::MelPath path);
 
   // Each slot at most once per call; a slot that saw `last` must be opened again first. Streams share one pass over the weights
@@ -68,6 +69,7 @@ class StreamDecoder {
  private:
   struct Stream {
     engine::MelPath path = engine::MelPath::kHidden;
+    const MelNetwork* network = nullptr;  // of the path
     bool open = false;
     std::int64_t frames = 0;  // pushed
     std::int64_t blocks = 0;  // of hop samples, written
@@ -78,7 +80,7 @@ class StreamDecoder {
 
   void push_group(std::span<DecodePush> group);
   void compute_mel(std::span<DecodePush> group, engine::MelPath path);
-  StreamRows::Segment begin_segment(const DecodePush& push, const MelNetwork& network);
+  StreamRows::Segment begin_segment(const DecodePush& push);
   void write_samples(const StreamRows::Segment& segment, InverseStft::Tail& scratch);
 
   const SoundModel& model_;

@@ -33,7 +33,7 @@ Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture, ops
                               .width = sizes_.dim,
                               .inner = sizes_.intermediate_dim,
                               .format = format,
-                              .precise = i == 0},  // alone it would cost as much as all others together
+                              .precise = i < kPreciseBlocks},
         contexts_);
   }
   window_ = reader.get("head.istft.window", {architecture.n_fft});

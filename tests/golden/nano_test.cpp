@@ -161,6 +161,24 @@ TEST_F(Nano, AnUtteranceIsBitEqualAloneAndAmongFifteenOthers) {
   }
 }
 
+// What is said is the same; the sound differs by rounding alone. Measured: see src/docs/decisions/streaming_decode.md.
+TEST_F(Nano, Bfloat16SoundIsFortyDecibelsAboveItsError) {
+  const nlohmann::json golden = golden_json("nano_greedy.json");
+  engine::SamplingParams sampling;
+  sampling.greedy = true;
+  sampling.min_steps = golden.at("min_steps");
+  sampling.max_steps = golden.at("max_steps");
+  std::vector<float> exact, rounded;
+  for (const ops::WeightFormat format : {ops::WeightFormat::kFloat32, ops::WeightFormat::kBfloat16}) {
+    std::vector<Utterance> utterances;
+    for (const nlohmann::json& sentence : golden.at("sentences")) utterances.push_back(utterance(sentence, sampling));
+    run(*make_engine(kOptions, {.sound = format}), utterances, 64);
+    std::vector<float>& all = format == ops::WeightFormat::kFloat32 ? exact : rounded;
+    for (const Utterance& u : utterances) all.insert(all.end(), u.pcm.begin(), u.pcm.end());
+  }
+  EXPECT_GE(testing::signal_to_noise(exact, rounded), 40.0);
+}
+
 TEST_F(Nano, CannotRefineText) {
   Utterance u = utterance(golden_json("nano_greedy.json").at("sentences")[0], manifest_.sampling);
   u.prompt.stage = engine::Stage::kText;

@@ -47,8 +47,8 @@ class GoldenSound : public ::testing::Test {
   }
 
   std::vector<float> embed(const std::vector<engine::CodeFrame>& frames) const {
-    std::vector<float> out(frames.size() * model_->quantizer.dim());
-    for (std::size_t t = 0; t < frames.size(); ++t) model_->quantizer.embed(frames[t], out.data() + t * model_->quantizer.dim());
+    std::vector<float> out(frames.size() * model_->dvae->quantizer().dim());
+    for (std::size_t t = 0; t < frames.size(); ++t) model_->dvae->quantizer().embed(frames[t], out.data() + t * model_->dvae->quantizer().dim());
     return out;
   }
 
@@ -76,14 +76,14 @@ TEST_F(GoldenSound, DvaeTurnsCodesIntoMel) {
   const std::size_t steps = golden.shape("ids")[2];
   for (std::size_t b = 0; b < golden.shape("ids")[0]; ++b) {
     const std::vector<float> embedded = embed(code_frames(ids, b, steps));
-    EXPECT_LE(max_difference(run(model_->dvae_decoder, embedded, 24), time_first(mel, b, 100, 2 * steps)), kMelTolerance);
+    EXPECT_LE(max_difference(run(model_->dvae->decoder(), embedded, 24), time_first(mel, b, 100, 2 * steps)), kMelTolerance);
   }
 }
 
 TEST_F(GoldenSound, QuantizerEmbedsAsInTheFamilyTheModelWasTrainedWith) {
   const GoldenFile golden("gfsq");
   const std::vector<std::int32_t> ids = golden.ints("ids");
-  const std::size_t steps = golden.shape("ids")[2], dim = model_->quantizer.dim();
+  const std::size_t steps = golden.shape("ids")[2], dim = model_->dvae->quantizer().dim();
   for (std::size_t b = 0; b < golden.shape("ids")[0]; ++b) {
     const std::vector<float> embedded = embed(code_frames(ids, b, steps));
     EXPECT_LE(max_difference(embedded, time_first(golden.floats("embed_vqp_1.17.8"), b, dim, steps)), 1e-6F);
@@ -101,26 +101,26 @@ TEST_F(GoldenSound, QuantizerDigitsAreTheRecordedTable) {
 
 TEST_F(GoldenSound, QuantizerEncodesAsInTheFamilyTheModelWasTrainedWith) {
   const GoldenFile golden("gfsq");
-  const std::size_t steps = golden.shape("encode_in")[2], dim = model_->quantizer.dim();
+  const std::size_t steps = golden.shape("encode_in")[2], dim = model_->dvae->quantizer().dim();
   const std::vector<float> rows = time_first(golden.floats("encode_in"), 0, dim, steps);
   const std::vector<engine::CodeFrame> expected = code_frames(golden.ints("encode_ids_vqp_1.17.8"), 0, steps);
-  for (std::size_t t = 0; t < steps; ++t) EXPECT_EQ(model_->quantizer.encode(rows.data() + t * dim), expected[t]) << t;
+  for (std::size_t t = 0; t < steps; ++t) EXPECT_EQ(model_->dvae->quantizer().encode(rows.data() + t * dim), expected[t]) << t;
 }
 
 TEST_F(GoldenSound, EncoderTurnsARecordingIntoCodes) {
   const GoldenFile golden("dvae_encode");
   const std::vector<float> wav = golden.floats("wav");
-  const std::vector<float> mel = model_->encoder.log_mel(pool_, wav);
+  const std::vector<float> mel = model_->dvae->encoder().log_mel(pool_, wav);
   std::vector<float> unscaled = mel;  // recorded before the division by coef
-  for (std::size_t i = 0; i < unscaled.size(); ++i) unscaled[i] *= model_->dvae_decoder.coef()[i % 100];
+  for (std::size_t i = 0; i < unscaled.size(); ++i) unscaled[i] *= model_->dvae->decoder().coef()[i % 100];
   EXPECT_LE(max_difference(unscaled, time_first(golden.floats("preprocessor_mel"), 0, 100, golden.shape("preprocessor_mel")[1])),
             kLogMelTolerance);
 
   const std::size_t steps = golden.shape("encoder")[2];
-  const std::vector<float> vectors = model_->encoder.encode_mel(pool_, mel);
-  EXPECT_LE(max_difference(vectors, time_first(golden.floats("encoder"), 0, model_->quantizer.dim(), steps)), kEncoderTolerance);
+  const std::vector<float> vectors = model_->dvae->encoder().encode_mel(pool_, mel);
+  EXPECT_LE(max_difference(vectors, time_first(golden.floats("encoder"), 0, model_->dvae->quantizer().dim(), steps)), kEncoderTolerance);
 
-  const auto codes = model_->encoder.encode(pool_, model_->quantizer, wav);
+  const auto codes = model_->dvae->encoder().encode(pool_, model_->dvae->quantizer(), wav);
   ASSERT_TRUE(codes.ok()) << codes.error().message;
   EXPECT_EQ(*codes, code_frames(golden.ints("ids_vqp_1.17.8"), 0, steps));
 }

@@ -72,7 +72,8 @@ class StepEngine {
   virtual EngineStats stats() const noexcept { return {}; }
 
   // Claims a free slot for the utterance. kQueueFull when none is free; kInvalidArgument or kTooLarge when the prompt is
-  // empty, holds ids outside the vocabulary, a sampling value is out of range, or prompt + max_steps exceeds max_context.
+  // empty, holds ids outside the vocabulary, a sampling value is out of range, or prompt + max_steps exceeds max_context;
+  // kEngineFailure when a part of the model that only some prompts need cannot be read any more.
   virtual Result<SlotId> acquire(const UtterancePrompt& prompt, const SamplingParams& sampling) = 0;
 
   // Prompt positions not yet consumed; 0 = the slot is decoding.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "precision.h"
 #include "random_gpt.h"
@@ -46,11 +48,12 @@ engine::GptSizes sizes() {
 }
 
 std::unique_ptr<CpuStepEngine> make_engine(const std::function<void(GptWeights&)>& change = nullptr, CpuEngineOptions options = kOptions,
-                                           const Formats& formats = {}) {
+                                           const Formats& formats = {},
+                                           const engine::Manifest& sound = testing::golden_manifest()) {
   GptWeights weights = RandomGpt(sizes()).weights(formats.weights);
   if (change) change(weights);
   options.kv = formats.kv;
-  return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(testing::golden_manifest(), false, formats.sound), options);
+  return std::make_unique<CpuStepEngine>(std::move(weights), load_sound_model(sound, false, formats.sound), options);
 }
 
 // What a server runs in; every other combination of weights, keys and values is tested with Gpt alone.
@@ -105,6 +108,40 @@ TEST(CpuStepEngine, InfoNamesItsLimits) {
   EXPECT_EQ(info.max_rows_per_step, 28U);
   EXPECT_EQ(info.max_pending_steps, 8U);
   EXPECT_GT(info.lookahead_steps, 0U);
+}
+
+TEST(CpuStepEngine, AMissingDvaeFileFailsTheRequestsThatNeedIt) {
+  engine::Manifest manifest = testing::golden_manifest();
+  const std::filesystem::path file =
+      std::filesystem::path(::testing::TempDir()) / ("engine_dvae_" + std::to_string(::getpid()) + ".safetensors");
+  std::filesystem::copy_file(manifest.files.at("dvae").path, file, std::filesystem::copy_options::overwrite_existing);
+  manifest.files.at("dvae").path = file;
+  CpuEngineOptions options = kOptions;
+  options.max_slots = 1;
+  const auto engine = make_engine(nullptr, options, {}, manifest);
+  std::filesystem::remove(file);
+  UtterancePrompt prompt = prompt_of(3);
+  prompt.mel_path = engine::MelPath::kCodes;
+  EXPECT_EQ(engine->acquire(prompt, sampling_of(4)).error().code, ErrorCode::kEngineFailure);
+  EXPECT_EQ(engine->encode_reference(std::vector<float>(4000)).error().code, ErrorCode::kEngineFailure);
+  prompt.mel_path = engine::MelPath::kHidden;
+  EXPECT_TRUE(engine->acquire(prompt, sampling_of(4)).ok());  // the only slot is still free
+}
+
+TEST(CpuStepEngine, LessLookaheadBringsSamplesSoonerAndNoFewer) {
+  const auto engine = make_engine();
+  const UtterancePrompt prompt = prompt_of(3);
+  const SlotId slot = engine->acquire(prompt, sampling_of(12)).value();
+  step_one(*engine, slot, 3);
+  std::size_t written = 0;
+  std::vector<float> pcm(engine->max_decode_samples(8, true));
+  for (const bool last : {false, true}) {
+    while (engine->pending_steps(slot) < (last ? 4U : 8U)) step_one(*engine, slot);
+    engine::DecodeWork work{.slot = slot, .steps = engine->pending_steps(slot), .last = last, .lookahead = 3, .pcm = pcm};
+    engine->decode({&work, 1});
+    written += work.samples;
+    EXPECT_EQ(written, last ? 23U * 256 : (8U - 3) * 512) << last;
+  }
 }
 
 TEST(CpuStepEngine, AcquireRefusesWhatItCannotRun) {

@@ -1,12 +1,15 @@
 #include "sound_model.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace tts::model {
 namespace {
@@ -50,10 +53,53 @@ TEST(SoundModel, RefusesAnotherQuantiser) {
   EXPECT_THAT(load_error(manifest), HasSubstr("quantiser"));
 }
 
+// The DVAE's weights come with the first request that needs them, from a file that may have changed since the start.
+class DvaeTest : public ::testing::Test {
+ protected:
+  DvaeTest() {
+    path_ = std::filesystem::path(::testing::TempDir()) / ("dvae_" + std::to_string(::getpid()) + ".safetensors");
+    std::filesystem::copy_file(manifest_.files.at("dvae").path, path_, std::filesystem::copy_options::overwrite_existing);
+    manifest_.files.at("dvae").path = path_;
+  }
+  ~DvaeTest() override { std::filesystem::remove(path_); }
+
+  engine::Manifest manifest_ = nano();
+  std::filesystem::path path_;
+};
+
+TEST_F(DvaeTest, SizesAreKnownBeforeTheWeights) {
+  const Dvae dvae(manifest_, true, ops::WeightFormat::kBfloat16);
+  const std::vector<ContextSpec> before(dvae.contexts().begin(), dvae.contexts().end());
+  const MelNetwork& decoder = dvae.decoder();
+  EXPECT_EQ(&decoder, &dvae.decoder());
+  ASSERT_EQ(before.size(), decoder.contexts().size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(before[i].pad, decoder.contexts()[i].pad);
+    EXPECT_EQ(before[i].width, decoder.contexts()[i].width);
+  }
+  EXPECT_EQ(dvae.inputs(), decoder.inputs());
+  EXPECT_EQ(dvae.max_width(), decoder.max_width());
+  EXPECT_EQ(dvae.max_inner(), decoder.max_inner());
+}
+
+TEST_F(DvaeTest, AFileThatIsGoneOrAnotherIsAnErrorEachTimeAndNothingMore) {
+  const Dvae dvae(manifest_, true, ops::WeightFormat::kFloat32);
+  const std::filesystem::path kept = path_.string() + ".kept";
+  std::filesystem::rename(path_, kept);
+  EXPECT_THROW(dvae.decoder(), std::runtime_error);
+  EXPECT_THROW(dvae.encoder(), std::runtime_error);
+  std::filesystem::copy_file(nano().files.at("vocos").path, path_);
+  EXPECT_THROW(dvae.decoder(), std::runtime_error);
+  EXPECT_THROW(dvae.encoder(), std::runtime_error);
+  std::filesystem::rename(kept, path_);
+  EXPECT_NO_THROW(dvae.decoder());
+  EXPECT_NO_THROW(dvae.encoder());
+}
+
 class ReferenceEncoderTest : public ::testing::Test {
  protected:
   Result<std::vector<engine::CodeFrame>> encode(const std::vector<float>& pcm) {
-    return model_.encoder.encode(pool_, model_.quantizer, pcm);
+    return model_.dvae->encoder().encode(pool_, model_.dvae->quantizer(), pcm);
   }
 
   SoundModel model_ = load_sound_model(nano(), false, ops::WeightFormat::kFloat32);
