@@ -159,6 +159,7 @@ ModelBytes estimate_bytes(const engine::Architecture& architecture, bool text_he
                       kv = hidden / gpt.num_attention_heads * gpt.num_key_value_heads;
   const std::uint64_t weight = formats.int8_weights ? 1 : c10::elementSize(formats.compute), sound = c10::elementSize(formats.sound);
   const std::uint64_t layer = hidden * (2 * hidden + 2 * kv) + 3 * hidden * inner;
+  const std::uint64_t lane = (positions + kPositionUnit - 1) / kPositionUnit * kPositionUnit + 1;
 
   const auto stack = [](const engine::ConvStackSizes& sizes) {
     return sizes.n_layer * std::uint64_t{8} * sizes.hidden * sizes.hidden + std::uint64_t{3} * sizes.bn_dim * (sizes.idim + sizes.hidden);
@@ -176,7 +177,7 @@ ModelBytes estimate_bytes(const engine::Architecture& architecture, bool text_he
                                 (std::uint64_t{64} << 20);
   const std::uint64_t stream_state = 24 * std::uint64_t{architecture.decoder.hidden + vocos.dim} * 12 * kFloat;
   return {.layers = gpt.num_hidden_layers,
-          .layer = layer * weight + engines * (slots + 1) * positions * 2 * kv * c10::elementSize(formats.kv),
+          .layer = layer * weight + engines * slots * lane * 2 * kv * c10::elementSize(formats.kv),
           .common = (codes + texts) * 2 * kFloat + blocks * sound + transform * kFloat + engines * (scratch + slots * stream_state)};
 }
 

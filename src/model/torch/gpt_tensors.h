@@ -18,6 +18,8 @@
 
 namespace tts::model {
 
+inline constexpr std::int64_t kPositionUnit = 64;  // lanes of the cache are whole units long: attention kernels like aligned lengths
+
 struct TensorFormats {
   at::ScalarType compute = at::kFloat;  // of the layers' products; the heads are float32: tokens are told apart by small differences
   bool int8_weights = false;            // the layers' matrices, symmetric per output channel; products stay in `compute`

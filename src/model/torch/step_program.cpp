@@ -111,16 +111,16 @@ void StepProgram::prepare() {
 }
 
 const StepProgram::Recording& StepProgram::recording(const Shape& shape) {
-  Recording& recording = recordings_[shape];
-  if (!recording.empty()) return recording;
+  if (const auto known = recordings_.find(shape); known != recordings_.end()) return known->second;
   // While it records, nobody takes part: rows go nowhere.
   live_.zero_();
   prompt_piece_.zero_();
+  Recording recording;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     if (!pieces_[i].begins) pieces_[i].in_rows.fill_(0).select(0, 0).fill_(gpt_.no_place(0));
     recording.push_back(queue_.record(pieces_[i].device, [this, i, shape] { compute(i, shape); }));
   }
-  return recording;
+  return recordings_.emplace(shape, std::move(recording)).first->second;
 }
 
 void StepProgram::run(const Shape& shape) {

@@ -42,8 +42,6 @@ class TensorGpt {
   void move_lane(std::int64_t from, std::int64_t to, std::int64_t count) const;
   void clear_lane(std::int64_t lane) const;
 
-  static constexpr std::int64_t kPositionUnit = 64;  // attention kernels like aligned lengths
-
  private:
   struct Stage {
     c10::Device device;
