@@ -24,7 +24,7 @@ void CostCurve::observe(std::uint32_t size, double seconds) noexcept {
   here.seconds += weight * (seconds - here.seconds);
   ++here.seen;
   ++observations_;
-  if (here.seen <= 1 / kNewest) return;  // still being found out: no change of the machine
+  if (here.seen <= 1 / kNewest || expected <= 0) return;  // still being found out, or too quick to be measured: no change of the machine
   const double change = 1 + kNewest * kElsewhere * (std::clamp(seconds / expected, 0.0, kOutlier) - 1);
   for (Point& point : points_) {
     if (&point != &here) point.seconds *= change;

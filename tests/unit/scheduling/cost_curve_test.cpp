@@ -84,5 +84,15 @@ TEST(CostCurve, TheLargestSizesShareAPlace) {
   EXPECT_EQ(curve.observations(), 50U) << "no size, no time: nothing seen";
 }
 
+TEST(CostCurve, TimesTooShortForTheClockAreZeroAndStayNumbers) {
+  CostCurve curve;
+  observe(curve, 2, 0.0, 100);
+  observe(curve, 8, 0.0, 100);
+  EXPECT_EQ(curve.at(2), 0.0);
+  EXPECT_EQ(curve.at(8), 0.0);
+  observe(curve, 8, 0.010, 100);
+  EXPECT_GE(curve.at(2), 0.0);
+}
+
 }  // namespace
 }  // namespace tts::scheduling
