@@ -59,8 +59,8 @@ class OurLinears {
  public:
   OurLinears(const Model& model, ops::WeightFormat format, std::size_t max_rows)
       : model_(model),
-        x_(format, max_rows, model.hidden),
-        inner_(format, max_rows, model.inner),
+        x_(format, max_rows, model.hidden, true),
+        inner_(format, max_rows, model.inner, true),
         qkv_(max_rows * 3 * model.hidden),
         residual_(max_rows * model.hidden),
         logits_(max_rows * kCodes) {

@@ -60,7 +60,7 @@ void ComputePool::run_shared(std::uint32_t blocks, void* context, Task task) {
     Share& share = shares_[w];
     share.task = task;
     share.context = context;
-    share.blocks.store(range(first_block(blocks, count, w), first_block(blocks, count, w + 1)), std::memory_order_release);
+    share.blocks.store(range(blocks * w / count, blocks * (w + 1) / count), std::memory_order_release);
     if (w != 0) {
       share.loops.fetch_add(1);
       share.loops.notify_one();

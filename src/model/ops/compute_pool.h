@@ -25,11 +25,6 @@ class ComputePool {
 
   std::uint32_t workers() const noexcept { return workers_; }
 
-  // Where the neighbouring blocks of a worker begin, of `blocks` in all; for worker == workers their end.
-  static constexpr std::uint64_t first_block(std::uint64_t blocks, std::uint64_t workers, std::uint64_t worker) noexcept {
-    return blocks * worker / workers;
-  }
-
   // Calls fn(block, worker) once for each block in [0, blocks), worker < workers(). fn must not throw. Each worker begins with a run of
   // neighbouring blocks, the same ones in every loop of as many blocks, so that they find their data in order in memory and in their
   // own cache; who is done helps the others. Make blocks a microsecond long at least.

@@ -12,24 +12,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace tts::model::ops::HWY_NAMESPACE {
 
-void butterflies(float* x, std::size_t n, std::size_t step) {
-  for (std::size_t first = 0; first < n; first += 2 * step) {
-    for (std::size_t i = first; i < first + step; ++i) {
-      const float a = x[i], b = x[i + step];
-      x[i] = a + b;
-      x[i + step] = a - b;
-    }
-  }
-}
-
-// Partners `step` lanes apart inside a vector: a lower lane gets own + other, an upper one other - own.
+// Partners `step` lanes apart: a lower lane gets own + other, an upper one other - own.
 class LaneButterfly {
  public:
   HWY_INLINE explicit LaneButterfly(std::size_t step) {
     HWY_ALIGN std::int32_t partner[kLanes];
     HWY_ALIGN float sign[kLanes];
     for (std::size_t i = 0; i < kLanes; ++i) {
-      partner[i] = static_cast<std::int32_t>(i ^ step);
+      partner[i] = static_cast<std::int32_t>((i ^ step) % kLanes);
       sign[i] = (i & step) == 0 ? 1.0F : -1.0F;
     }
     partner_ = hn::SetTableIndices(FloatTag(), partner);
@@ -42,46 +32,45 @@ class LaneButterfly {
   FloatVec sign_;
 };
 
-constexpr std::size_t kLaneSteps = kLanes == 16 ? 4 : kLanes == 8 ? 3 : kLanes == 4 ? 2 : 0;
+// Transforms kMaxHadamardBlock values.
+class HadamardBlock {
+ public:
+  static constexpr std::size_t kVectors = kMaxHadamardBlock / kLanes;
 
-void hadamard_kernel(float* x, std::size_t n, std::size_t block) {
-  if (block < kLanes || kLaneSteps == 0) {
-    for (std::size_t step = 1; step < block; step *= 2) butterflies(x, n, step);
-    return;
+  HWY_INLINE HadamardBlock() : one_(1), two_(2), four_(4), eight_(8) {}
+
+  HWY_INLINE void operator()(FloatVec (&v)[kVectors]) const {
+    for (FloatVec& lanes : v) {
+      if constexpr (kLanes > 1) lanes = one_(lanes);
+      if constexpr (kLanes > 2) lanes = two_(lanes);
+      if constexpr (kLanes > 4) lanes = four_(lanes);
+      if constexpr (kLanes > 8) lanes = eight_(lanes);
+    }
+    for (std::size_t step = 1; step < kVectors; step *= 2) {
+      for (std::size_t first = 0; first < kVectors; first += 2 * step) {
+        for (std::size_t i = first; i < first + step; ++i) {
+          const FloatVec a = v[i], b = v[i + step];
+          v[i] = hn::Add(a, b);
+          v[i + step] = hn::Sub(a, b);
+        }
+      }
+    }
   }
-#if HWY_TARGET != HWY_SCALAR
+
+ private:
+  LaneButterfly one_, two_, four_, eight_;
+};
+
+// n is a multiple of the largest block.
+void hadamard_kernel(float* x, std::size_t n) {
   const FloatTag d;
-  const LaneButterfly one(1), two(2), four(kLaneSteps > 2 ? 4 : 1), eight(kLaneSteps > 3 ? 8 : 1);
-  for (std::size_t i = 0; i < n; i += kLanes) {
-    FloatVec v = two(one(hn::LoadU(d, x + i)));
-    if constexpr (kLaneSteps > 2) v = four(v);
-    if constexpr (kLaneSteps > 3) v = eight(v);
-    hn::StoreU(v, d, x + i);
+  const HadamardBlock transform;
+  for (std::size_t first = 0; first < n; first += kMaxHadamardBlock) {
+    FloatVec v[HadamardBlock::kVectors];
+    for (std::size_t i = 0; i < HadamardBlock::kVectors; ++i) v[i] = hn::LoadU(d, x + first + i * kLanes);
+    transform(v);
+    for (std::size_t i = 0; i < HadamardBlock::kVectors; ++i) hn::StoreU(v[i], d, x + first + i * kLanes);
   }
-  std::size_t step = kLanes;
-  for (; 4 * step <= block; step *= 4) {  // two steps in one pass
-    for (std::size_t first = 0; first < n; first += 4 * step) {
-      for (std::size_t i = first; i < first + step; i += kLanes) {
-        const FloatVec a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + step), c = hn::LoadU(d, x + i + 2 * step),
-                       e = hn::LoadU(d, x + i + 3 * step);
-        const FloatVec ab = hn::Add(a, b), a_b = hn::Sub(a, b), ce = hn::Add(c, e), c_e = hn::Sub(c, e);
-        hn::StoreU(hn::Add(ab, ce), d, x + i);
-        hn::StoreU(hn::Add(a_b, c_e), d, x + i + step);
-        hn::StoreU(hn::Sub(ab, ce), d, x + i + 2 * step);
-        hn::StoreU(hn::Sub(a_b, c_e), d, x + i + 3 * step);
-      }
-    }
-  }
-  if (step < block) {
-    for (std::size_t first = 0; first < n; first += 2 * step) {
-      for (std::size_t i = first; i < first + step; i += kLanes) {
-        const FloatVec a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + step);
-        hn::StoreU(hn::Add(a, b), d, x + i);
-        hn::StoreU(hn::Sub(a, b), d, x + i + step);
-      }
-    }
-  }
-#endif
 }
 
 }  // namespace tts::model::ops::HWY_NAMESPACE
@@ -92,7 +81,28 @@ namespace tts::model::ops {
 
 HWY_EXPORT(hadamard_kernel);
 
-void hadamard(float* x, std::size_t n) noexcept { HWY_DYNAMIC_DISPATCH(hadamard_kernel)(x, n, hadamard_block(n)); }
+namespace {
+
+// Blocks that are smaller than a register file come from odd sizes only.
+void transform_blocks(float* x, std::size_t n, std::size_t block) {
+  for (std::size_t step = 1; step < block; step *= 2) {
+    for (std::size_t first = 0; first < n; first += 2 * step) {
+      for (std::size_t i = first; i < first + step; ++i) {
+        const float a = x[i], b = x[i + step];
+        x[i] = a + b;
+        x[i + step] = a - b;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void hadamard(float* x, std::size_t n) noexcept {
+  const std::size_t block = hadamard_block(n);
+  if (block == kMaxHadamardBlock) return HWY_DYNAMIC_DISPATCH(hadamard_kernel)(x, n);
+  transform_blocks(x, n, block);
+}
 
 }  // namespace tts::model::ops
 #endif  // HWY_ONCE

@@ -41,18 +41,6 @@ struct CoarseFloatRow : FloatRow {
   static HWY_INLINE FloatVec silu(FloatVec v) { return coarse_silu_vector(v); }
 };
 
-// The same, whose largest magnitudes are kept: [kLanes] of them, compared as bits so that NaN is above all.
-struct MeasuredFloatRow : CoarseFloatRow {
-  float* magnitudes;
-
-  void store(FloatVec value, std::size_t column, std::size_t count) const {
-    const hn::RebindToSigned<FloatTag> di;
-    const auto largest = hn::Max(hn::BitCast(di, hn::LoadU(FloatTag(), magnitudes)), hn::BitCast(di, hn::Abs(value)));
-    hn::StoreU(hn::BitCast(FloatTag(), largest), FloatTag(), magnitudes);
-    CoarseFloatRow::store(value, column, count);
-  }
-};
-
 // The same, rounded here, to bfloat16.
 struct BfloatRow {
   static HWY_INLINE FloatVec gelu(FloatVec v) { return coarse_gelu_vector(v); }

@@ -1,7 +1,6 @@
 #include "ops/linear_input.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 
 #include "ops/hadamard.h"
@@ -34,8 +33,7 @@ LinearInput::LinearInput(WeightFormat format, std::size_t max_rows, std::size_t 
       width_(max_width),
       floats_(max_rows * max_width),
       codes_(format == WeightFormat::kFloat32 ? 0 : floats_for(max_rows * max_width * code_size(format) + kReadable)),
-      quantized_(format == WeightFormat::kInt8 ? max_rows : 0),
-      magnitudes_(format == WeightFormat::kInt8 ? kMaxWorkers * max_rows * kMagnitudes : 0) {}
+      quantized_(format == WeightFormat::kInt8 ? max_rows : 0) {}
 
 void LinearInput::set_width(std::size_t width) noexcept {
   assert(width <= max_width_);
@@ -60,33 +58,6 @@ void LinearInput::commit(ComputePool& pool, std::size_t rows) {
   pool.run((rows + rows_per_block - 1) / rows_per_block, [&](std::size_t block, std::uint32_t) {
     const std::size_t end = std::min(rows, (block + 1) * rows_per_block);
     for (std::size_t r = block * rows_per_block; r < end; ++r) commit_row(r);
-  });
-}
-
-float* LinearInput::magnitudes(std::size_t worker, std::size_t r) noexcept {
-  return magnitudes_.data() + (worker * max_rows_ + r) * kMagnitudes;
-}
-
-void LinearInput::start_parts(std::size_t rows, std::size_t workers) noexcept {
-  assert(format_ == WeightFormat::kInt8 && rows <= max_rows_ && workers <= kMaxWorkers);
-  for (std::size_t worker = 0; worker < workers; ++worker) std::fill_n(magnitudes(worker, 0), rows * kMagnitudes, 0.0F);
-  for (std::size_t r = 0; r < rows; ++r) quantized_[r].sum = 0;
-}
-
-void LinearInput::commit_parts(ComputePool& pool, std::size_t rows, std::size_t blocks, std::size_t columns) {
-  const std::size_t workers = pool.workers();
-  pool.run(workers, [&](std::size_t part, std::uint32_t) {
-    const std::size_t first = std::min(width_, ComputePool::first_block(blocks, workers, part) * columns);
-    const std::size_t end = std::min(width_, ComputePool::first_block(blocks, workers, part + 1) * columns);
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::uint32_t largest = 0;
-      for (std::size_t worker = 0; worker < workers; ++worker)
-        largest = std::max(largest, largest_magnitude(magnitudes(worker, r), kMagnitudes));
-      const QuantizeStep step = quantize_step(largest);
-      const std::int32_t sum = quantize_part(row(r) + first, end - first, step, codes<std::int8_t>() + r * width_ + first);
-      if (part == 0) quantized_[r].scale = step.scale;
-      std::atomic_ref(quantized_[r].sum).fetch_add(sum, std::memory_order_relaxed);
-    }
   });
 }
 

@@ -26,7 +26,6 @@ class LinearInput {
   WeightFormat format() const noexcept { return format_; }
   std::size_t max_rows() const noexcept { return max_rows_; }
   std::size_t width() const noexcept { return width_; }
-  bool rotated() const noexcept { return rotated_; }
   void set_width(std::size_t width) noexcept;  // of the rows written from now on; at most max_width; forgets the rows
 
   float* row(std::size_t r) noexcept { return floats_.data() + r * width_; }  // row r + 1 follows without a gap
@@ -44,14 +43,6 @@ class LinearInput {
   // For a linear that writes its result here. bfloat16: it rounds by itself.
   std::uint16_t* bfloats(std::size_t r) noexcept { return codes<std::uint16_t>() + r * width_; }
 
-  // int8: rows whose columns several workers write, each of them its own magnitudes; then commit_parts() has the columns that a worker
-  // wrote quantised where they are. `workers` is the pool's, at most kMaxWorkers.
-  static constexpr std::size_t kMaxWorkers = 256, kMagnitudes = 16;
-  void start_parts(std::size_t rows, std::size_t workers) noexcept;
-  float* magnitudes(std::size_t worker, std::size_t r) noexcept;  // [kMagnitudes], to be raised to |x|; NaN above all
-  // blocks blocks of `columns` columns were shared out by the pool.
-  void commit_parts(ComputePool& pool, std::size_t rows, std::size_t blocks, std::size_t columns);
-
  private:
   template <class Code>
   Code* codes() const noexcept {
@@ -64,7 +55,6 @@ class LinearInput {
   AlignedBuffer floats_;
   AlignedBuffer codes_;                  // bfloat16 or signed bytes, seen through floats
   std::vector<QuantizedRow> quantized_;  // [row], int8 only
-  AlignedBuffer magnitudes_;             // [worker][row][kMagnitudes], int8 only
 };
 
 }  // namespace tts::model::ops

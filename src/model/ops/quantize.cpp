@@ -24,7 +24,7 @@ void to_bfloat16_kernel(const float* x, std::size_t n, std::uint16_t* y) {
 }
 
 // The largest |x| as an integer: without their sign, floats are ordered like their bits, and infinity and NaN above all others.
-std::int32_t largest_magnitude_kernel(const float* x, std::size_t n) {
+std::int32_t largest_magnitude(const float* x, std::size_t n) {
   const IntTag di;
   const IntVec mask = hn::Set(di, 0x7FFFFFFF);
   IntVec m0 = hn::Zero(di), m1 = m0;
@@ -68,7 +68,7 @@ HWY_AFTER_NAMESPACE();
 namespace tts::model::ops {
 
 HWY_EXPORT(to_bfloat16_kernel);
-HWY_EXPORT(largest_magnitude_kernel);
+HWY_EXPORT(largest_magnitude);
 HWY_EXPORT(quantize_kernel);
 
 namespace {
@@ -79,27 +79,15 @@ constexpr float kLargestCode = 127.0F;
 
 void to_bfloat16(const float* x, std::size_t n, std::uint16_t* y) noexcept { HWY_DYNAMIC_DISPATCH(to_bfloat16_kernel)(x, n, y); }
 
-std::uint32_t largest_magnitude(const float* x, std::size_t n) noexcept {
-  return static_cast<std::uint32_t>(HWY_DYNAMIC_DISPATCH(largest_magnitude_kernel)(x, n));
-}
-
-QuantizeStep quantize_step(std::uint32_t magnitude) noexcept {
-  const auto largest = std::bit_cast<float>(magnitude);
-  if (!std::isfinite(largest)) return {.scale = std::numeric_limits<float>::quiet_NaN(), .factor = 0.0F};
-  const float factor = kLargestCode / largest;
-  if (!std::isfinite(factor)) return {};
-  return {.scale = largest / kLargestCode, .factor = factor};
-}
-
-std::int32_t quantize_part(const float* x, std::size_t n, const QuantizeStep& step, std::int8_t* y) noexcept {
-  if (step.factor != 0.0F) return HWY_DYNAMIC_DISPATCH(quantize_kernel)(x, n, step.factor, y);
-  std::fill_n(y, n, std::int8_t{0});
-  return 0;
-}
-
 QuantizedRow quantize(const float* x, std::size_t n, std::int8_t* y) noexcept {
-  const QuantizeStep step = quantize_step(largest_magnitude(x, n));
-  return {.scale = step.scale, .sum = quantize_part(x, n, step, y)};
+  const auto largest = std::bit_cast<float>(HWY_DYNAMIC_DISPATCH(largest_magnitude)(x, n));
+  const float factor = kLargestCode / largest;
+  if (!std::isfinite(largest) || !std::isfinite(factor)) {
+    std::fill_n(y, n, std::int8_t{0});
+    return {.scale = std::isfinite(largest) ? 0.0F : std::numeric_limits<float>::quiet_NaN(), .sum = 0};
+  }
+  const std::int32_t sum = HWY_DYNAMIC_DISPATCH(quantize_kernel)(x, n, factor, y);
+  return {.scale = largest / kLargestCode, .sum = sum};
 }
 
 }  // namespace tts::model::ops

@@ -28,12 +28,4 @@ struct QuantizedRow {
 // each of its products is NaN.
 QuantizedRow quantize(const float* x, std::size_t n, std::int8_t* y) noexcept;
 
-// The same in parts, for a row that several threads make: the largest of its parts' magnitudes gives the step, the step each part's codes.
-struct QuantizeStep {
-  float scale = 0.0F, factor = 0.0F;
-};
-std::uint32_t largest_magnitude(const float* x, std::size_t n) noexcept;  // |x| as the bits of a float, which are ordered like their values
-QuantizeStep quantize_step(std::uint32_t magnitude) noexcept;
-std::int32_t quantize_part(const float* x, std::size_t n, const QuantizeStep& step, std::int8_t* y) noexcept;  // returns the codes' sum
-
 }  // namespace tts::model::ops

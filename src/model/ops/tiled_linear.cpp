@@ -30,7 +30,6 @@ struct FinishBlock {
   float* y;  // first output of the first row, or null
   std::uint16_t* y_bfloat16;
   std::size_t y_stride;
-  float* magnitudes;       // of the first row (LinearInput::magnitudes), or null
   const std::byte* fetch;  // what the next block reads: kFetchLines lines a row are brought near meanwhile; or null
 };
 
@@ -44,6 +43,23 @@ namespace tts::model::ops::HWY_NAMESPACE {
 
 using IntTag = hn::RebindToSigned<FloatTag>;
 
+// Values of one row from int8 sums.
+class Dequantizer {
+ public:
+  HWY_INLINE explicit Dequantizer(const QuantizedRow& row)
+      : excess_(hn::Set(IntTag(), kWeightOffset * row.sum)), scale_(hn::Set(FloatTag(), row.scale)) {}
+
+  HWY_INLINE FloatVec operator()(const std::uint32_t* sums, const float* scales, const float* bias) const {
+    const FloatTag d;
+    const auto sum = hn::Sub(hn::Load(IntTag(), reinterpret_cast<const std::int32_t*>(sums)), excess_);
+    return hn::Add(hn::Mul(hn::Mul(hn::ConvertTo(d, sum), scale_), hn::LoadU(d, scales)), hn::LoadU(d, bias));
+  }
+
+ private:
+  hn::Vec<IntTag> excess_;
+  FloatVec scale_;
+};
+
 template <Finish kFinish, class Row>
 HWY_INLINE void finish_sums(const FinishBlock& block, std::size_t r, std::size_t columns, const Row& row) {
   const FloatTag d;
@@ -53,16 +69,9 @@ HWY_INLINE void finish_sums(const FinishBlock& block, std::size_t r, std::size_t
     finish_row<kFinish>(
         columns, [&](std::size_t c) { return hn::Add(hn::Load(d, floats + c), hn::LoadU(d, block.bias + c)); }, row);
   } else {
-    const IntTag di;
-    const auto* const ints = reinterpret_cast<const std::int32_t*>(sums);
-    const QuantizedRow& quantized = block.quantized[r * block.quantized_step];
-    const auto excess = hn::Set(di, kWeightOffset * quantized.sum);
-    const FloatVec row_scale = hn::Set(d, quantized.scale);
-    const auto value = [&](std::size_t c) {
-      const FloatVec sum = hn::ConvertTo(d, hn::Sub(hn::Load(di, ints + c), excess));
-      return hn::Add(hn::Mul(hn::Mul(sum, row_scale), hn::LoadU(d, block.scales + c)), hn::LoadU(d, block.bias + c));
-    };
-    finish_row<kFinish>(columns, value, row);
+    const Dequantizer value(block.quantized[r * block.quantized_step]);
+    finish_row<kFinish>(
+        columns, [&](std::size_t c) { return value(sums + c, block.scales + c, block.bias + c); }, row);
   }
 }
 
@@ -80,14 +89,7 @@ HWY_INLINE void finish_rows(const FinishBlock& block, std::size_t columns) {
         continue;
       }
     }
-    const CoarseFloatRow row{{block.y + r * block.y_stride}};
-    if constexpr (kFinish != Finish::kAdd) {
-      if (block.magnitudes != nullptr) {
-        finish_sums<kFinish>(block, r, columns, MeasuredFloatRow{row, block.magnitudes + r * LinearInput::kMagnitudes});
-        continue;
-      }
-    }
-    finish_sums<kFinish>(block, r, columns, row);
+    finish_sums<kFinish>(block, r, columns, CoarseFloatRow{{block.y + r * block.y_stride}});
   }
 }
 
@@ -120,8 +122,6 @@ HWY_EXPORT(finish_block);
 
 namespace {
 
-// int8 results for another product: at least so many rows of at least so many columns are quantised where they were made.
-constexpr std::size_t kPartRows = 4, kPartColumns = 1536;
 constexpr std::size_t kMaxGroups = 4;                  // of one block of work
 constexpr std::size_t kBlockWeightBytes = 200 * 1024;  // of one block of work, when there is a choice
 constexpr std::size_t kFetchAhead = 1024;
@@ -149,7 +149,6 @@ struct TiledLinear::Output {
   float* floats;
   std::uint16_t* bfloats;
   std::size_t stride;
-  LinearInput* measured;  // int8: keeps magnitudes, or null
 };
 
 TiledLinear::TiledLinear(WeightFormat format, const float* weight, std::size_t outputs, std::size_t inputs, const float* bias)
@@ -229,8 +228,7 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
   const std::size_t column_blocks = divide_up(groups_, groups_per_block);
   const std::size_t rows_per_block = std::max(kTileRows, kInputBytes / row_bytes / kTileRows * kTileRows);
   const std::size_t row_blocks = divide_up(x.rows, rows_per_block);
-  if (y.measured != nullptr) y.measured->start_parts(x.rows, pool.workers());
-  pool.run(column_blocks * row_blocks, [&](std::size_t index, std::uint32_t worker) {
+  pool.run(column_blocks * row_blocks, [&](std::size_t index, std::uint32_t) {
     alignas(64) std::uint32_t sums[kMaxGroups * kTileRows * kGroup];
     alignas(64) std::byte last[kTileRows * kBlockBytes];
     const std::size_t first_group = index / row_blocks * groups_per_block;
@@ -274,7 +272,6 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
                 .y = y.floats == nullptr ? nullptr : y.floats + y_offset,
                 .y_bfloat16 = y.bfloats == nullptr ? nullptr : y.bfloats + y_offset,
                 .y_stride = y.stride,
-                .magnitudes = y.measured == nullptr ? nullptr : y.measured->magnitudes(worker, row),
                 .fetch = fetch});
         if (fetch != nullptr) fetch += rows * kFetchLines * kBlockBytes;
       }
@@ -283,31 +280,22 @@ void TiledLinear::run(ComputePool& pool, const InputRows& x, const Output& y) co
 }
 
 void TiledLinear::forward(ComputePool& pool, const InputRows& x, const MutableRows& y, Activation activation) const {
-  run(pool, x, {.finish = finish_of(activation), .floats = y.data, .bfloats = nullptr, .stride = y.stride, .measured = nullptr});
+  run(pool, x, {.finish = finish_of(activation), .floats = y.data, .bfloats = nullptr, .stride = y.stride});
 }
 
 void TiledLinear::forward(ComputePool& pool, const InputRows& x, LinearInput& y, Activation activation) const {
   assert(y.format() == format_ && &y != &x.input && x.rows <= y.max_rows());
   y.set_width(outputs_);
-  Output output{.finish = finish_of(activation), .floats = nullptr, .bfloats = nullptr, .stride = outputs_, .measured = nullptr};
   if (format_ == WeightFormat::kBfloat16) {
-    output.bfloats = y.bfloats(0);
-    return run(pool, x, output);
+    run(pool, x, {.finish = finish_of(activation), .floats = nullptr, .bfloats = y.bfloats(0), .stride = outputs_});
+  } else {  // a row's step is known when all of it is there
+    run(pool, x, {.finish = finish_of(activation), .floats = y.row(0), .bfloats = nullptr, .stride = outputs_});
+    y.commit(pool, x.rows);
   }
-  // A row's step is known when all of it is there.
-  output.floats = y.row(0);
-  if (y.rotated() || x.rows < kPartRows || outputs_ < kPartColumns || pool.workers() > LinearInput::kMaxWorkers) {
-    run(pool, x, output);
-    return y.commit(pool, x.rows);
-  }
-  output.measured = &y;
-  run(pool, x, output);
-  const std::size_t groups_per_block = groups_per_block_for(pool);
-  y.commit_parts(pool, x.rows, divide_up(groups_, groups_per_block), groups_per_block * columns_per_group());
 }
 
 void TiledLinear::forward_add(ComputePool& pool, const InputRows& x, const MutableRows& y) const {
-  run(pool, x, {.finish = Finish::kAdd, .floats = y.data, .bfloats = nullptr, .stride = y.stride, .measured = nullptr});
+  run(pool, x, {.finish = Finish::kAdd, .floats = y.data, .bfloats = nullptr, .stride = y.stride});
 }
 
 }  // namespace tts::model::ops
