@@ -22,6 +22,9 @@ target_compile_options(tts_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -
 target_compile_options(tts_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 if(TTS_SANITIZE)
   target_compile_options(tts_options INTERFACE -Wno-maybe-uninitialized)
+  if(TTS_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(tts_options INTERFACE -Wno-tsan)  # fences inside Asio
+  endif()
 endif()
 find_program(TTS_MOLD mold)
 if(TTS_MOLD)
