@@ -77,7 +77,7 @@ void write_output(std::ofstream& stream, const std::filesystem::path& path, cons
   std::cout << "written: " << path.string() << '\n';
 }
 
-// What the configuration changes, wherever it says so.
+// What the configuration changes, wherever it says so. Folders are named without where they lie: reports get published.
 nlohmann::ordered_json changed_settings(const config::LoadedConfig& loaded) {
   const auto now = nlohmann::json::parse(config::describe(loaded)),
              usual = nlohmann::json::parse(config::describe(config::load_config({})));
@@ -86,6 +86,10 @@ nlohmann::ordered_json changed_settings(const config::LoadedConfig& loaded) {
     for (const auto& [name, setting] : settings.items()) {
       if (setting["value"] != usual[section][name]["value"]) changed[section + "." + name] = setting["value"];
     }
+  }
+  if (changed.contains("model.dir")) {
+    const auto& dir = loaded.config.model_dir;
+    changed["model.dir"] = (dir.has_filename() ? dir : dir.parent_path()).filename().string();  // "models/x" and "models/x/"
   }
   return changed;
 }
