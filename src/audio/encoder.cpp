@@ -16,6 +16,7 @@ constexpr std::uint64_t kMaxWavSamples = (std::numeric_limits<std::uint32_t>::ma
 constexpr std::uint32_t kOpusDefaultBitrate = 32000;
 constexpr std::uint32_t kOpusMinBitrate = 6000;
 constexpr std::uint32_t kOpusMaxBitrate = 510000;
+constexpr std::uint32_t kOpusMaxComplexity = 10;
 
 // Layer III bit rates in kbit/s (ISO 11172-3, 13818-3); MPEG-2.5 as LAME offers it.
 constexpr std::uint32_t kMpeg1Bitrates[] = {32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320};
@@ -77,7 +78,8 @@ Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options) {
     case Container::kOggOpus: {
       auto chosen = opus_bitrate(bitrate);
       if (!chosen) return std::move(chosen).error();
-      return made(make_ogg_opus_encoder(sample_rate, *chosen));
+      if (options.opus_complexity > kOpusMaxComplexity) return wrong("opus_complexity", "Opus takes a complexity of 0 to 10");
+      return made(make_ogg_opus_encoder(sample_rate, *chosen, options.opus_complexity));
     }
   }
   return Error{ErrorCode::kInternal, "unknown container", "format"};

@@ -16,6 +16,6 @@ std::unique_ptr<Encoder> make_pcm_encoder();
 std::unique_ptr<Encoder> make_wav_encoder(std::uint32_t sample_rate, std::uint64_t total_samples);
 std::unique_ptr<Encoder> make_flac_encoder(std::uint32_t sample_rate, std::uint64_t total_samples);
 std::unique_ptr<Encoder> make_mp3_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, bool whole);
-std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate);
+std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity);
 
 }  // namespace tts::audio

@@ -122,8 +122,8 @@ class OggOpusEncoder final : public Encoder {
 
 }  // namespace
 
-std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate) {
-  auto opus = OpusPackets::create(sample_rate, bitrate);
+std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity) {
+  auto opus = OpusPackets::create(sample_rate, bitrate, complexity);
   if (!opus) return nullptr;
   auto encoder = std::make_unique<OggOpusEncoder>(sample_rate, std::move(opus));
   return encoder->ready() ? std::move(encoder) : nullptr;

@@ -3,21 +3,15 @@
 #include <cassert>
 
 namespace tts::audio {
-namespace {
 
-// Of 0 to 10. Costs about half of the library's default of 9, because many streams share a core.
-constexpr opus_int32 kComplexity = 5;
-
-}  // namespace
-
-std::unique_ptr<OpusPackets> OpusPackets::create(std::uint32_t sample_rate, std::uint32_t bitrate) {
+std::unique_ptr<OpusPackets> OpusPackets::create(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity) {
   int error = OPUS_OK;
   std::unique_ptr<OpusEncoder, Delete> encoder(
       opus_encoder_create(static_cast<opus_int32>(sample_rate), 1, OPUS_APPLICATION_AUDIO, &error));
   if (!encoder || error != OPUS_OK) return nullptr;
   opus_int32 lookahead = 0;
   const bool ok = opus_encoder_ctl(encoder.get(), OPUS_SET_BITRATE(static_cast<opus_int32>(bitrate))) == OPUS_OK &&
-                  opus_encoder_ctl(encoder.get(), OPUS_SET_COMPLEXITY(kComplexity)) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_SET_COMPLEXITY(static_cast<opus_int32>(complexity))) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_VBR(1)) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_VBR_CONSTRAINT(1)) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_SIGNAL(OPUS_SIGNAL_VOICE)) == OPUS_OK &&

@@ -19,8 +19,8 @@ inline constexpr std::uint32_t kOpusPacketGranules = kOpusClock / kOpusPacketsPe
 // Not thread-safe. Packets depend on the samples alone, not on how they are cut into calls.
 class OpusPackets {
  public:
-  // sample_rate: one that Opus takes; bitrate: 6000..510000 bit/s, constrained VBR. nullptr: libopus refused.
-  static std::unique_ptr<OpusPackets> create(std::uint32_t sample_rate, std::uint32_t bitrate);
+  // sample_rate: one that Opus takes; bitrate: 6000..510000 bit/s, constrained VBR; complexity: 0..10. nullptr: libopus refused.
+  static std::unique_ptr<OpusPackets> create(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity);
 
   // Samples at kOpusClock by which the decoded signal lags the input, to be skipped at the start.
   std::uint32_t pre_skip() const noexcept { return pre_skip_; }

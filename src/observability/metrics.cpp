@@ -136,6 +136,9 @@ struct Metrics::Impl {
   Gauge& realtime_streams =
       single<Gauge>(registry, "tts_realtime_streams", "Streams that can be kept gap-free by what was measured lately; 0 = not known yet.");
   Gauge& expected_wait = single<Gauge>(registry, "tts_expected_wait_seconds", "Time before a new utterance gets a slot, as estimated.");
+  Counter& prefix_hits = single<Counter>(registry, "tts_prefix_cache_hits_total", "Prompt prefixes whose keys and values were there already.");
+  Counter& prefix_misses = single<Counter>(registry, "tts_prefix_cache_misses_total", "Prompt prefixes that had to be computed.");
+  Gauge& prefix_bytes = single<Gauge>(registry, "tts_prefix_cache_bytes", "Keys and values of prompt prefixes kept for reuse.");
   Histogram& step_seconds = histogram(registry, "tts_step_seconds", "Duration of one generation step over the whole batch.", kStepBuckets);
   Histogram& batch_rows = histogram(registry, "tts_batch_rows", "Decode rows that shared one generation step.", kRowBuckets);
   Counter& prefill_tokens = single<Counter>(registry, "tts_prefill_tokens_total", "Prompt positions consumed.");
@@ -195,6 +198,12 @@ void Metrics::piece_delivered(std::chrono::duration<double> left, bool low_laten
     impl_->underrun_seconds.Increment(-left.count());
   }
   if (low_latency) impl_->low_latency_pieces.Increment();
+}
+
+void Metrics::prefixes_looked_up(std::uint64_t hits, std::uint64_t misses, std::int64_t held_bytes_delta) {
+  impl_->prefix_hits.Increment(static_cast<double>(hits));
+  impl_->prefix_misses.Increment(static_cast<double>(misses));
+  impl_->prefix_bytes.Increment(static_cast<double>(held_bytes_delta));
 }
 
 void Metrics::step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took) {

@@ -199,7 +199,17 @@ void EngineLoop::admit() {
     admit_one(std::move(utterance));
     admitted = true;
   }
-  if (admitted) rows_changed();
+  if (!admitted) return;
+  rows_changed();
+  note_prefixes();
+}
+
+void EngineLoop::note_prefixes() {
+  const auto stats = engine_.stats();
+  const auto delta = static_cast<std::int64_t>(stats.prefix_cache_bytes) - static_cast<std::int64_t>(engine_stats_.prefix_cache_bytes);
+  metrics_.prefixes_looked_up(stats.prefix_cache_hits - engine_stats_.prefix_cache_hits,
+                              stats.prefix_cache_misses - engine_stats_.prefix_cache_misses, delta);
+  engine_stats_ = stats;
 }
 
 void EngineLoop::admit_one(UtterancePtr utterance) {

@@ -57,6 +57,7 @@ class EngineLoop {
 
   AdmissionState admission_state() const;
   void admit_one(UtterancePtr utterance);
+  void note_prefixes();
   void note_yielding();
   void lengthen_followers(const Row& leader, TimePoint now, Duration audio);
   void record(Row& row, const engine::StepOutcome& outcome);
@@ -85,6 +86,7 @@ class EngineLoop {
   std::vector<Row> rows_;  // in order of admission
   Residence residence_;
   std::uint64_t engine_steps_ = 0;
+  engine::EngineStats engine_stats_;  // as last told to the metrics
   std::atomic<std::uint32_t> active_{0};
   std::atomic<std::uint32_t> realtime_streams_{0};
 

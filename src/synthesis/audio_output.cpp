@@ -18,7 +18,7 @@ Result<std::unique_ptr<AudioOutput>> AudioOutput::make(const AudioOutputOptions&
   if (!pipeline.ok()) return std::move(pipeline).error();
   std::unique_ptr<AudioOutput> output(new AudioOutput(options, std::move(pipeline).value(), log));
   // Made for `whole` too, where another takes its place at the end: a wrong format must show before the work is done.
-  auto encoder = audio::make_encoder({.format = options.format, .total_samples = 0});
+  auto encoder = audio::make_encoder({.format = options.format, .total_samples = 0, .opus_complexity = options.opus_complexity});
   if (!encoder.ok()) return std::move(encoder).error();
   if (!options.whole) {
     output->encoder_ = std::move(encoder).value();
@@ -95,7 +95,7 @@ void AudioOutput::append() {
 }
 
 Status AudioOutput::finish_whole() {
-  auto encoder = audio::make_encoder({.format = options_.format, .total_samples = whole_.size()});
+  auto encoder = audio::make_encoder({.format = options_.format, .total_samples = whole_.size(), .opus_complexity = options_.opus_complexity});
   if (!encoder.ok()) return std::move(encoder).error();
   encoder_ = std::move(encoder).value();
   encoder_->start(bytes_);

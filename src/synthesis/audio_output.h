@@ -24,6 +24,7 @@ struct AudioOutputOptions {
   std::chrono::milliseconds packet{0};  // 0 = what one push gave, at most a second
   bool whole = false;                // one packet at the end, with true sizes in its headers
   std::uint32_t max_seconds = 1800;  // of audio at the output rate
+  std::uint32_t opus_complexity = 5;
 };
 
 // Not thread-safe. `log` must outlive it; ending the log is its owner's business.

@@ -96,7 +96,8 @@ void Job::prepare() {
                                    .crossfade_ms = options_.crossfade_ms,
                                    .packet = request_.packet,
                                    .whole = request_.whole,
-                                   .max_seconds = options_.max_audio_seconds},
+                                   .max_seconds = options_.max_audio_seconds,
+                                   .opus_complexity = options_.opus_complexity},
                                   running_->log());
   if (!output.ok()) return fail(std::move(output).error());
   output_ = std::move(output).value();

@@ -28,6 +28,7 @@ std::vector<std::string> problems(const ServiceOptions& options) {
   require(options.workers > 0, "workers must be at least 1");
   require(options.max_requests > 0, "max_requests must be at least 1");
   require(options.max_text_chars > 0, "max_text_chars must be at least 1");
+  require(options.opus_complexity <= 10, "opus_complexity must be at most 10");
   require(options.crossfade_ms <= 500, "crossfade_ms must be at most 500");
   require(options.max_audio_seconds > 0, "max_audio_seconds must be at least 1");
   require(options.max_ahead_seconds > 0, "max_ahead_seconds must be at least 1");

@@ -81,6 +81,7 @@ struct FakeEngineControl {
   std::function<void(std::uint64_t call)> before_decode;  // likewise
   std::function<void(std::span<const engine::StepWork> work)> step_work;      // what the call is about, after before_step
   std::function<void(std::span<const engine::DecodeWork> work)> decode_work;  // likewise
+  engine::EngineStats stats;  // what the engine says; engine's thread once it runs
   std::atomic<std::uint64_t> step_calls{0};
   std::atomic<std::uint64_t> decode_calls{0};
   std::atomic<std::uint64_t> rows_stepped{0};
@@ -114,6 +115,7 @@ class FakeEngine final : public engine::StepEngine {
       : options_(std::move(options)), control_(std::move(control)), slots_(options_.info.max_slots) {}
 
   const engine::EngineInfo& info() const noexcept override { return options_.info; }
+  engine::EngineStats stats() const noexcept override { return control_->stats; }
 
   Result<engine::SlotId> acquire(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) override {
     check_thread();

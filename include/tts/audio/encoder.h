@@ -28,9 +28,10 @@ struct EncoderOptions {
   // Total samples at format.sample_rate when known before the first byte (whole-file replies), so that WAV and FLAC headers carry
   // true sizes. 0 = streaming: sizes are written as unknown.
   std::uint64_t total_samples = 0;
+  std::uint32_t opus_complexity = 5;  // 0..10: work spent on a given bit rate; 5 costs half of 10, 1 half of 5
 };
 
-// kInvalidArgument for a rate or bitrate the container does not take; kInternal when the codec library refuses.
+// kInvalidArgument for a rate, bitrate or complexity the container does not take; kInternal when the codec library refuses.
 Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options);
 
 }  // namespace tts::audio

@@ -75,6 +75,7 @@ struct ServiceOptions {
   std::uint32_t crossfade_ms = 50;
   std::uint32_t max_audio_seconds = 1800;         // of one request; beyond: the log fails with kTooLarge
   std::uint32_t max_ahead_seconds = 20;           // audio held for a sentence whose turn has not come; beyond, it pauses
+  std::uint32_t opus_complexity = 5;              // 0..10; see audio::EncoderOptions
   std::uint32_t max_backlog_seconds = 5;          // audio of one utterance that waits for a worker; beyond, it pauses
   resume::StreamLogOptions log;
 };

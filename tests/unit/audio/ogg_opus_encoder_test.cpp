@@ -161,6 +161,20 @@ TEST(OggOpusEncoder, BitrateIsKept) {
   }
 }
 
+TEST(OggOpusEncoder, AnyComplexityIsDecodedAlikeAndNoOther) {
+  for (const std::uint32_t complexity : {0U, 1U, 10U}) {
+    const auto encoder = make_encoder({.format = {Container::kOggOpus, 24000, 32000}, .total_samples = 0, .opus_complexity = complexity});
+    ASSERT_TRUE(encoder.ok());
+    Bytes out;
+    (*encoder)->start(out);
+    (*encoder)->encode(voice(24000, 24000), out);
+    (*encoder)->finish(out);
+    EXPECT_EQ(demux(out).packets.size(), kHeaderPages + 51) << complexity;
+  }
+  EXPECT_EQ(make_encoder({.format = {Container::kOggOpus, 24000, 0}, .total_samples = 0, .opus_complexity = 11}).error().param,
+            "opus_complexity");
+}
+
 TEST(OggOpusEncoder, PagesHold20MillisecondsAtFirstThen100) {
   auto encoder = make_encoder({{Container::kOggOpus, 24000, 0}, 0});
   ASSERT_TRUE(encoder.ok());
@@ -188,7 +202,7 @@ TEST(OggOpusEncoder, EmptyStreamIsOnePacketThatPlaysNothing) {
 
 TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
   for (const std::size_t count : {0U, 1U, 168U, 169U, 324U, 325U, 480U, 5000U}) {  // 480 - 156 = 324 samples fit beside the lookahead
-    auto opus = OpusPackets::create(24000, 32000);
+    auto opus = OpusPackets::create(24000, 32000, 5);
     ASSERT_NE(opus, nullptr);
     std::size_t packets = 0;
     const auto count_packet = [&](std::span<const std::uint8_t> packet) {
@@ -202,7 +216,7 @@ TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
   }
 }
 
-TEST(OpusPackets, RefusesARateThatOpusDoesNotKnow) { EXPECT_EQ(OpusPackets::create(44100, 32000), nullptr); }
+TEST(OpusPackets, RefusesARateThatOpusDoesNotKnow) { EXPECT_EQ(OpusPackets::create(44100, 32000, 5), nullptr); }
 
 }  // namespace
 }  // namespace tts::audio

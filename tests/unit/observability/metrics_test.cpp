@@ -44,6 +44,16 @@ TEST(Metrics, UnderrunsAreNegativeSlack) {
   EXPECT_THAT(text, HasSubstr("tts_low_latency_pieces_total 1\n"));
 }
 
+TEST(Metrics, PrefixesOfSeveralEnginesAddUp) {
+  Metrics metrics;
+  metrics.prefixes_looked_up(3, 1, 1000);
+  metrics.prefixes_looked_up(2, 0, -400);
+  const auto text = metrics.render();
+  EXPECT_THAT(text, HasSubstr("tts_prefix_cache_hits_total 5\n"));
+  EXPECT_THAT(text, HasSubstr("tts_prefix_cache_misses_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("tts_prefix_cache_bytes 600\n"));
+}
+
 TEST(Metrics, CapacityIsBroughtUpToDateBeforeItIsRead) {
   Metrics metrics;
   EXPECT_THAT(metrics.render(), HasSubstr("tts_realtime_streams 0\n"));

@@ -438,6 +438,121 @@ TEST(EngineLoop, ASlotThatIsReusedSpeaksOnlyForItsNewOwner) {
   EXPECT_EQ(second->pcm(), FakeVoice(request.prompt, request.sampling).all(20));
 }
 
+TEST(EngineLoop, PassesOnWhatTheEngineCounted) {
+  Bench bench;
+  bench.control->stats = {.prefix_cache_hits = 2, .prefix_cache_misses = 3, .prefix_cache_bytes = 500};
+  bench.submit(request_of(5));
+  bench.run_until_idle();
+  bench.control->stats = {.prefix_cache_hits = 4, .prefix_cache_misses = 3, .prefix_cache_bytes = 400};
+  bench.submit(request_of(5));
+  bench.run_until_idle();
+  EXPECT_TRUE(bench.exports("tts_prefix_cache_hits_total 4"));
+  EXPECT_TRUE(bench.exports("tts_prefix_cache_misses_total 3"));
+  EXPECT_TRUE(bench.exports("tts_prefix_cache_bytes 400"));
+}
+
+TEST(EngineLoop, TheLastPieceSaysSo) {
+  test::FakeEngineOptions engine;
+  engine.info.lookahead_steps = 10;
+  Bench bench(at_once(), engine);
+  const auto sink = bench.submit(request_of(60));
+  bench.turn();
+  while (sink->pieces().empty()) bench.turn();
+  EXPECT_FALSE(sink->last_seen());
+  bench.run_until_idle();
+  EXPECT_TRUE(sink->last_seen());
+  EXPECT_EQ(sink->calls_after_final(), 0);
+}
+
+TEST(EngineLoop, SilenceOfAListenerIsCounted) {
+  Bench bench;
+  const auto sink = bench.submit(request_of(60));
+  while (sink->pieces().empty()) bench.turn();  // 8 steps but half of one: 160 ms
+  bench.clock.advance(milliseconds(260));
+  while (sink->pieces().size() < 2) bench.turn();
+  EXPECT_TRUE(bench.exports("tts_underruns_total 1")) << bench.metrics.render();
+  EXPECT_TRUE(bench.exports("tts_underrun_seconds_total 0.1"));
+  EXPECT_TRUE(bench.exports("tts_playback_slack_seconds_count 1"));
+}
+
+TEST(EngineLoop, WhatTheSenderReportsReplacesTheEstimate) {
+  Bench bench;
+  const auto sink = bench.submit(request_of(60));
+  while (sink->pieces().empty()) bench.turn();
+  bench.clock.advance(milliseconds(260));
+  bench.mailbox.set_runs_dry_at(bench.last_id, bench.clock.now() + milliseconds(500));
+  while (sink->pieces().size() < 2) bench.turn();
+  EXPECT_TRUE(bench.exports("tts_underruns_total 0"));
+  EXPECT_TRUE(bench.exports("tts_playback_slack_seconds_sum 0.5"));
+}
+
+TEST(EngineLoop, APausedListenerHasEnough) {
+  Bench bench;
+  const auto sink = bench.submit(request_of(60));
+  while (sink->pieces().empty()) bench.turn();
+  bench.mailbox.set_paused(bench.last_id, true);
+  for (int i = 0; i < 10; ++i) {
+    bench.turn();
+    bench.clock.advance(milliseconds(100));
+  }
+  bench.turn();
+  bench.mailbox.set_paused(bench.last_id, false);
+  bench.run_until_idle();
+  EXPECT_TRUE(bench.exports("tts_underruns_total 0")) << bench.metrics.render();
+}
+
+TEST(EngineLoop, ALaterSentenceThatComesTooLateIsASilence) {
+  Bench bench;
+  auto request = request_of(60);
+  request.listener = 5;
+  request.runs_dry_at = bench.clock.now() - milliseconds(250);
+  bench.submit(request);
+  bench.run_until_idle();
+  EXPECT_TRUE(bench.exports("tts_underruns_total 1"));
+  EXPECT_TRUE(bench.exports("tts_underrun_seconds_total 0.25"));
+}
+
+TEST(EngineLoop, NobodyListensToAFile) {
+  Bench bench;
+  auto request = request_of(60);
+  request.delivery = engine::Delivery::kWhole;
+  const auto sink = bench.submit(request);
+  bench.control->before_step = [&](std::uint64_t) { bench.clock.advance(milliseconds(500)); };
+  bench.run_until_idle();
+  EXPECT_TRUE(bench.exports("tts_playback_slack_seconds_count 0"));
+  EXPECT_EQ(sink->pieces().front(), 64U * 512U - 256U) << "as much as a slot holds";
+}
+
+TEST(EngineLoop, TheSentenceAheadTakesNoSlotThatANewcomerWants) {
+  auto options = at_once();
+  options.max_batch = 4;
+  Bench bench(options);
+  auto request = request_of(200);
+  request.listener = 1;
+  bench.submit(request);
+  for (int i = 0; i < 2; ++i) bench.submit(request_of(200));
+  bench.turn();
+  request.runs_dry_at = bench.clock.now() + milliseconds(300);
+  const auto ahead = bench.submit(request);
+  bench.submit(request_of(200));
+  bench.turn();
+  EXPECT_EQ(bench.loop.active(), 4U);
+  EXPECT_EQ(bench.mailbox.queued(), 1U) << "the listener's second sentence";
+  bench.run_until_idle();
+  EXPECT_TRUE(ahead->summary().has_value());
+}
+
+TEST(EngineLoop, ReportsWhatItCanServeOnceMeasured) {
+  Bench bench;
+  EXPECT_EQ(bench.loop.realtime_streams(), 0U);
+  bench.control->before_step = [&](std::uint64_t) { bench.clock.advance(milliseconds(4)); };
+  bench.control->before_decode = [&](std::uint64_t) { bench.clock.advance(milliseconds(2)); };
+  bench.submit(request_of(60));
+  bench.run_until_idle();
+  EXPECT_GE(bench.loop.realtime_streams(), 4U);
+  EXPECT_LE(bench.loop.realtime_streams(), 16U);
+}
+
 TEST(EngineLoop, MeasuresWithTheInjectedClock) {
   Bench bench;
   bench.control->before_step = [&](std::uint64_t) { bench.clock.advance(milliseconds(15)); };

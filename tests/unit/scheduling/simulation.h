@@ -129,6 +129,7 @@ class Simulation {
       if (each_turn) each_turn();
       const auto turn = loop.turn();
       if (!turn.worked) {
+        if (loop.active() > 0) ++stood_still;  // nobody pauses in a simulation
         constexpr Duration kNap = std::chrono::milliseconds(1);
         clock.advance(std::max(Duration(1), std::min({kNap, end - clock.now(), turn.wake_at - clock.now()})));
       }
@@ -155,6 +156,7 @@ class Simulation {
   test::ManualClock clock;
   observability::Metrics metrics;
   std::vector<std::uint32_t> lookaheads;  // of all decodes
+  int stood_still = 0;  // turns in which utterances had slots and nothing was done
   engine::UtteranceId last_id = 0;
   std::optional<Error> refusal;
 

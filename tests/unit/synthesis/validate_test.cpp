@@ -28,11 +28,12 @@ TEST(ServiceOptionsCheck, EveryProblemIsListed) {
   options.max_requests = 0;
   options.max_text_chars = 0;
   options.crossfade_ms = 501;
+  options.opus_complexity = 11;
   options.max_audio_seconds = 0;
   options.max_ahead_seconds = 0;
   options.max_backlog_seconds = 0;
   options.log.high_water_bytes = 0;
-  EXPECT_EQ(problems(options).size(), 9U);
+  EXPECT_EQ(problems(options).size(), 10U);
 }
 
 TEST(Refusal, AGoodRequestPasses) { EXPECT_FALSE(refused(good()).has_value()); }
