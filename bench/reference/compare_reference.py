@@ -58,6 +58,8 @@ class Reference:
 class Ours(ServerProcess):
     """The server with one number format and one way to deliver the first audio."""
 
+    START_SECONDS = 300  # a large model on a slow disk
+
     def __init__(self, name: str, latency: str, model: Path, threads: int, slots: int):
         weights, kv, sound = FORMATS[name]
         super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--weights", weights, "--kv", kv, "--sound", sound,

@@ -12,7 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("CHATTTS_SERVER_BINARY", ROOT / "build/release/bin/chattts-server"))
-START_SECONDS = 60
 
 
 def free_port() -> int:
@@ -23,6 +22,8 @@ def free_port() -> int:
 
 class ServerProcess:
     """`with ServerProcess(...) as server:` runs until the block ends; the log is shown when a test fails to start it."""
+
+    START_SECONDS = 60
 
     def __init__(self, *flags: str, model: str | Path = ROOT / "models/nano"):
         self.port, self.admin_port = free_port(), free_port()
@@ -40,7 +41,7 @@ class ServerProcess:
 
     def __enter__(self) -> "ServerProcess":
         self.process = subprocess.Popen(self.command, stdout=self.log, stderr=subprocess.STDOUT)
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.START_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server exited with {self.process.returncode} while starting:\n{self.log_text()}")
@@ -48,7 +49,7 @@ class ServerProcess:
                 return self
             time.sleep(0.05)
         self.process.kill()
-        raise RuntimeError(f"the server was not ready after {START_SECONDS} s:\n{self.log_text()}")
+        raise RuntimeError(f"the server was not ready after {self.START_SECONDS} s:\n{self.log_text()}")
 
     def __exit__(self, *_):
         if self.process.poll() is None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import server_process
 from server_process import BINARY, ROOT, ServerProcess, eventually
 
-server_process.START_SECONDS = 300  # its warm-up speaks five sentences, some times slower than the CPU engine
+server_process.ServerProcess.START_SECONDS = 300  # its warm-up speaks five sentences, some times slower than the CPU engine
 
 EXACT = ["--latency", "exact"]
 TENSORS = [*EXACT, "--device", "cpu-tensors", "--instances", "2", "--device-map", "0-3:cpu,4-7:cpu"]
