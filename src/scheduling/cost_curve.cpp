@@ -23,11 +23,23 @@ void CostCurve::observe(std::uint32_t size, double seconds) noexcept {
   here.size += weight * (size - here.size);
   here.seconds += weight * (seconds - here.seconds);
   ++here.seen;
-  ++observations_;
-  if (here.seen <= 1 / kNewest || expected <= 0) return;  // still being found out, or too quick to be measured: no change of the machine
-  const double change = 1 + kNewest * kElsewhere * (std::clamp(seconds / expected, 0.0, kOutlier) - 1);
+  here.last_seen = ++observations_;
+  const bool found_out = here.seen > 1 / kNewest && expected > 0;  // else it is no change of the machine, or too quick to be measured
+  const double change = found_out ? 1 + kNewest * kElsewhere * (std::clamp(seconds / expected, 0.0, kOutlier) - 1) : 1;
   for (Point& point : points_) {
     if (&point != &here) point.seconds *= change;
+  }
+  bound_the_old();
+}
+
+void CostCurve::bound_the_old() noexcept {
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    Point& point = points_[i];
+    point.bounded = point.seconds;
+    for (std::size_t j = 0; j < i; ++j) {
+      const Point& smaller = points_[j];
+      if (smaller.last_seen > point.last_seen) point.bounded = std::min(point.bounded, smaller.seconds * point.size / smaller.size);
+    }
   }
 }
 
@@ -36,13 +48,13 @@ double CostCurve::at(double size) const noexcept {
   for (const Point& point : points_) {
     if (point.seen == 0) continue;
     if (point.size >= size) {
-      if (below == nullptr) return point.seconds;  // smaller than anything seen: never less than what is known
+      if (below == nullptr) return point.bounded;  // smaller than anything seen: never less than what is known
       const double share = (size - below->size) / (point.size - below->size);
-      return below->seconds + share * (point.seconds - below->seconds);
+      return below->bounded + share * (point.bounded - below->bounded);
     }
     below = &point;
   }
-  return below == nullptr ? 0 : below->seconds + (size - below->size) * std::clamp(slope(), 0.0, below->seconds / below->size);
+  return below == nullptr ? 0 : below->bounded + (size - below->size) * std::clamp(slope(), 0.0, below->bounded / below->size);
 }
 
 double CostCurve::slope() const noexcept {
@@ -53,7 +65,7 @@ double CostCurve::slope() const noexcept {
     if (weight <= 0) continue;
     weights += weight;
     mean_size += weight * point.size;
-    mean_seconds += weight * point.seconds;
+    mean_seconds += weight * point.bounded;
     only = &point;
   }
   mean_size /= weights;
@@ -61,10 +73,10 @@ double CostCurve::slope() const noexcept {
   double along = 0, squares = 0;
   for (const Point& point : points_) {
     const double weight = std::min(static_cast<double>(point.seen), kFullWeight);
-    along += weight * (point.size - mean_size) * (point.seconds - mean_seconds);
+    along += weight * (point.size - mean_size) * (point.bounded - mean_seconds);
     squares += weight * (point.size - mean_size) * (point.size - mean_size);
   }
-  return squares > 0 ? along / squares : kGrowingShare * only->seconds / only->size;
+  return squares > 0 ? along / squares : kGrowingShare * only->bounded / only->size;
 }
 
 }  // namespace tts::scheduling

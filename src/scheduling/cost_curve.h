@@ -8,13 +8,15 @@ namespace tts::scheduling {
 
 // Sizes are kept apart by powers of two, each with moving averages of size and time; between them the curve is straight. So the shape
 // survives hours at one size, and a step that costs the same for 1 row and for 16 (matrix tiles) shows as such. What slows one size
-// (another process, a lower clock) mostly slows all, so the other sizes follow half of a change until they are seen again.
+// (another process, a lower clock) mostly slows all, so the other sizes follow half of a change until they are seen again. And a size that
+// was not seen since a smaller one costs at most as many of the smaller: or a machine that was busy once would never be trusted again
+// with a size that it is not given for that very reason.
 // Not thread-safe. Allocates nothing.
 class CostCurve {
  public:
   void observe(std::uint32_t size, double seconds) noexcept;
 
-  std::uint32_t observations() const noexcept { return observations_; }
+  std::uint64_t observations() const noexcept { return observations_; }
 
   // Seconds; 0 = nothing observed yet. Beyond the largest size seen it goes on along the fitted line; with one size seen, a quarter of
   // its time is taken to grow with the size.
@@ -23,13 +25,16 @@ class CostCurve {
  private:
   struct Point {
     double size = 0, seconds = 0;
+    double bounded = 0;  // seconds, by what was seen of smaller sizes since
     std::uint32_t seen = 0;
+    std::uint64_t last_seen = 0;  // number of the observation
   };
 
+  void bound_the_old() noexcept;
   double slope() const noexcept;  // seconds per unit of size: least squares over the points
 
   std::array<Point, 20> points_;  // 1, 2, 3..4, 5..8 and so on; the last takes the rest
-  std::uint32_t observations_ = 0;
+  std::uint64_t observations_ = 0;
 };
 
 }  // namespace tts::scheduling

@@ -174,7 +174,7 @@ AdmissionState EngineLoop::admission_state() const {
     state.listeners += row.is_whole() || row.follows ? 0 : 1;
   }
   state.whole_passed_over = whole_passed_over_;
-  state.listener_short = least_spare_ < UrgencyRules{}.thin;
+  state.listener_short = pacing_.is_thin(least_spare_);
   state.oldest_submitted = waiting_.oldest_submitted();
   state.now = now_;
   return state;

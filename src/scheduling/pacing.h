@@ -26,7 +26,8 @@ class Pacing {
 
   Duration audio(std::uint64_t samples) const noexcept;
   Urgency urgency(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept;
-  // What the listener will have left when the row's next sound could be there.
+  // What the listener will have left when the row's next sound could be there; and whether that is too little for company.
+  bool is_thin(Duration spare) const noexcept { return spare < urgency_rules_.thin; }
   Duration spare(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept;
   DecodeRow decode_row(const Row& row, std::uint32_t pending, TimePoint now) const noexcept;
   // least_spare: of all listeners who hear something.

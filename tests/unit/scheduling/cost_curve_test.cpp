@@ -68,6 +68,20 @@ TEST(CostCurve, ASlowerMachineShowsAtEverySizeInTime) {
   EXPECT_GT(curve.at(16), 0.013) << "though 16 rows were not seen since";
 }
 
+TEST(CostCurve, ASizeNotSeenLatelyCostsAtMostAsManyOfASmallerOne) {
+  CostCurve curve;
+  observe(curve, 1, 0.010);
+  observe(curve, 2, 0.012);
+  observe(curve, 8, 0.200);  // something else used the machine
+  EXPECT_NEAR(curve.at(8), 0.200, 1e-9);
+  observe(curve, 1, 0.010);
+  EXPECT_LT(curve.at(8), 0.081);
+  observe(curve, 2, 0.012);
+  EXPECT_LT(curve.at(8), 0.049);
+  observe(curve, 8, 0.030);
+  EXPECT_LT(curve.at(8), 0.050) << "and is believed again when it is seen";
+}
+
 TEST(CostCurve, APauseOfTheMachineIsNotTakenForItsSpeed) {
   CostCurve curve;
   observe(curve, 4, 0.010);

@@ -116,7 +116,7 @@ TEST_P(Machines, RandomArrivalsAtAnyLoadLeaveNoGaps) {
     Simulation simulation(costs(), with(128), lookahead());
     simulation.warm_up();
     const double per_second = load * simulation.loop.realtime_streams() / 5.12;
-    const auto crowd = poisson(simulation, per_second, seconds(20), static_cast<std::uint32_t>(load * 100));
+    const auto crowd = poisson(simulation, per_second, seconds(12), static_cast<std::uint32_t>(load * 100));
     EXPECT_EQ(gaps(crowd.served), 0) << load << ": " << milliseconds_of(silence(crowd.served)) << " ms";
     EXPECT_GT(crowd.served.size(), 10U);
     EXPECT_THAT(simulation.control->breaches(), testing::IsEmpty());
@@ -132,8 +132,8 @@ TEST_P(Machines, LowLatencySoundsEarlyWhileThereIsRoomAndNeverStarvesTheRest) {
     exact.warm_up();
     const double per_second = load * simulation.loop.realtime_streams() / 5.12;
     const auto seed = static_cast<std::uint32_t>(load * 100);
-    const auto crowd = poisson(simulation, per_second, seconds(20), seed);
-    const auto exact_crowd = poisson(exact, per_second, seconds(20), seed);
+    const auto crowd = poisson(simulation, per_second, seconds(12), seed);
+    const auto exact_crowd = poisson(exact, per_second, seconds(12), seed);
     EXPECT_EQ(gaps(crowd.served), 0) << load << ": " << milliseconds_of(silence(crowd.served)) << " ms";
     EXPECT_EQ(simulation.stood_still, 0);
     EXPECT_GE(crowd.served.size() + 5, exact_crowd.served.size()) << "early sound costs extra, but not the others' places";
@@ -368,6 +368,22 @@ TEST(PlaybackSimulation, AMachineThatBecomesSlowerAdmitsFewer) {
   const auto crowd = poisson(simulation, before / 5.12, seconds(30));
   EXPECT_LT(simulation.loop.realtime_streams(), 0.65 * before);
   EXPECT_GT(simulation.loop.realtime_streams(), 0.35 * before);
+}
+
+TEST_P(Machines, OneThatWasBusyWithSomethingElseIsTrustedAgain) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  const auto before = simulation.loop.realtime_streams();
+  poisson(simulation, before / 5.12, seconds(8));
+  MachineCosts busy = costs();
+  for (double* cost : {&busy.step, &busy.row, &busy.decode, &busy.decoder_step, &busy.prompt_token}) *cost *= 12;
+  simulation.set_costs(busy);
+  poisson(simulation, before / 5.12, seconds(8));
+  EXPECT_LT(simulation.loop.realtime_streams(), before / 4);
+  simulation.set_costs(costs());
+  const auto crowd = poisson(simulation, before / 5.12, seconds(20));
+  EXPECT_GT(simulation.loop.realtime_streams(), 0.8 * before);
+  EXPECT_GT(simulation.loop.active(), 0.5 * before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Costs, Machines, testing::Values(std::tuple(kSmall, kSmallLookahead), std::tuple(kLarge, kLargeLookahead)));
