@@ -50,12 +50,27 @@ if(EXISTS ${TTS_TORCH_ROOT}/lib/libtorch_cuda.so)
   target_compile_options(tts_torch_cuda_all INTERFACE "SHELL:-idirafter ${TTS_CUDA_INCLUDE}")
 endif()
 
-# What stands behind src/model/torch/runtime.h.
+# libtorch with what it has for GPUs: for programs and libraries that run tensors.
+add_library(tts_torch_devices INTERFACE)
+target_link_libraries(tts_torch_devices INTERFACE $<IF:$<BOOL:${TTS_WITH_CUDA}>,tts_torch_cuda_all,tts_torch>)
+
+# What stands behind src/model/torch/runtime.h. Compiled only: who uses it links tts_torch_devices.
 function(tts_add_device_runtime target)
   if(TTS_WITH_CUDA)
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/model/torch/cuda/cuda_runtime.cpp)
-    target_link_libraries(${target} PRIVATE tts_torch_cuda_all)
+    target_compile_definitions(${target} PRIVATE TTS_WITH_CUDA=1)
+    target_compile_options(${target} PRIVATE "SHELL:-idirafter ${TTS_CUDA_INCLUDE}")
   else()
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/model/torch/cuda/no_cuda.cpp)
   endif()
+endfunction()
+
+# The part of the model module that runs on libtorch, which programs load when they need it (src/model/tensor_backend.h). It carries its own
+# copy of what it shares with them and shows one function.
+function(tts_add_tensor_library)
+  add_library(tts_tensors MODULE ${PROJECT_SOURCE_DIR}/src/model/torch/plugin/tensor_backend_library.cpp)
+  set_target_properties(tts_tensors PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  target_include_directories(tts_tensors PRIVATE ${PROJECT_SOURCE_DIR}/src/model)
+  target_link_libraries(tts_tensors PRIVATE tts_options tts::model tts_torch_devices)
+  target_link_options(tts_tensors PRIVATE LINKER:--exclude-libs,ALL)
 endfunction()

@@ -24,7 +24,7 @@
 namespace tts::model {
 
 struct CpuEngineOptions {
-  std::string model, precision;  // for EngineInfo
+  std::string model{}, precision{};  // for EngineInfo
   std::uint32_t sample_rate = 24000;
   std::uint32_t max_slots = 16;
   std::uint32_t max_context = 1024;

@@ -18,9 +18,8 @@
 #include "precision.h"
 #include "safetensors.h"
 #include "sound_model.h"
+#include "tensor_backend.h"
 #include "torch/device_plan.h"
-#include "torch/load_tensor_engines.h"
-#include "torch/runtime.h"
 #include "voices.h"
 
 namespace tts::model {
@@ -131,8 +130,10 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
     problems.add("gpu_memory_fraction must be above 0 and at most 1");
   const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
   for (const std::string& problem : size_problems) problems.add(problem);
-  const auto devices =
-      problems.attempt([&] { return choose_devices(options.device, {.built = built_with_cuda(), .count = count_gpus()}); });
+  const auto devices = problems.attempt([&] {
+    const bool may_use_gpus = built_for_gpus() && options.device != "cpu";
+    return choose_devices(options.device, {.built = built_for_gpus(), .count = may_use_gpus ? tensor_backend().count_gpus() : 0});
+  });
   if (devices && !devices->tensors && (!options.device_map.empty() || options.instances != 1))
     problems.add("device_map and instances are for GPUs; the CPU has one engine, which uses all of it");
 
@@ -142,7 +143,7 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
     if (!devices->tensors) {
       engines = load_cpu_engine(manifest, options, context, problems);
     } else if (problems.none()) {
-      auto loaded = problems.attempt([&] { return load_tensor_engines(manifest, options, context, *devices); });
+      auto loaded = problems.attempt([&] { return tensor_backend().load_engines(manifest, options, context, *devices); });
       if (loaded) engines = *std::move(loaded);
     }
   }
@@ -153,7 +154,9 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
 
 std::vector<GpuMemory> gpu_memory() {
   std::vector<GpuMemory> memory;
-  const std::vector<std::uint64_t> bytes = gpu_bytes_in_use();
+  const TensorBackend* const backend = loaded_tensor_backend();
+  if (backend == nullptr) return memory;
+  const std::vector<std::uint64_t> bytes = backend->gpu_bytes_in_use();
   for (std::uint32_t i = 0; i < bytes.size(); ++i) {
     if (bytes[i] != 0) memory.push_back({to_string({.gpu = true, .index = i}), bytes[i]});
   }
