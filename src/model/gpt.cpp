@@ -113,7 +113,10 @@ void Gpt::attention(const GptLayerWeights& layer, std::size_t index, std::span<c
     const std::byte* next = nullptr;  // a worker takes blocks in order, mostly
     if (block + 1 < blocks) {
       const Group& following = groups_[(block + 1) / blocks_per_group];
-      next = cache_.head(rows[following.first_row].slot, index, (block + 1) % blocks_per_group * heads_per_block).records;
+      const GptRow& row = rows[following.first_row];
+      const std::size_t head = (block + 1) % blocks_per_group * heads_per_block;
+      next = cache_.head(row.slot, index, head).records;
+      cache_.prefetch_store(row.slot, index, head, row.position);
     }
     attend_heads(group, first, std::min(kv_heads, first + heads_per_block), index, rows, next);
     if (blocks_left_[g].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -139,6 +142,7 @@ void Gpt::attend_heads(const Group& group, std::size_t first_head, std::size_t e
       rope_.rotate(rows[r].position, key);
       cache_.store(slot, layer, h, rows[r].position, key, key + kv_heads * dim);
     }
+    if (h + 1 < end_head) cache_.prefetch_store(slot, layer, h + 1, rows[group.first_row].position);
     ops::KvHead history = cache_.head(slot, layer, h);
     for (std::size_t r = group.first_row; r < end_row; ++r) {
       for (std::size_t i = h * queries; i < (h + 1) * queries; ++i) {

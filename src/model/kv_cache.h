@@ -32,6 +32,10 @@ class KvCache {
                          record(slot, position / ops::kKvChunk, layer, head));
   }
 
+  void prefetch_store(std::size_t slot, std::size_t layer, std::size_t head, std::size_t position) noexcept {
+    ops::prefetch_store(sizes_.format, sizes_.head_dim, position % ops::kKvChunk, record(slot, position / ops::kKvChunk, layer, head));
+  }
+
   ops::KvHead head(std::size_t slot, std::size_t layer, std::size_t head) noexcept {
     return {.records = record(slot, 0, layer, head), .stride = chunk_bytes_, .next = nullptr};
   }

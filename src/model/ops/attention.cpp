@@ -476,6 +476,19 @@ void store_key_value(KvFormat format, const float* key, const float* value, std:
   }
 }
 
+void prefetch_store(KvFormat format, std::size_t dim, std::size_t position, const std::byte* record) {
+  const KvRecord layout = kv_record(format, dim);
+  const auto fetch_lines = [&](std::size_t first, std::size_t bytes) {
+    for (std::size_t at = first / kCacheLine * kCacheLine; at < first + bytes; at += kCacheLine) __builtin_prefetch(record + at, 1, 2);
+  };
+  const std::size_t row = layout.values / kKvChunk;  // bytes of one position's keys, and of its values
+  fetch_lines(position / kKeyBlock * kKeyBlock * row, kKeyBlock * row);
+  fetch_lines(layout.values + position / 2 * 2 * row, 2 * row);
+  if (layout.key_scales == layout.value_scales) return;
+  fetch_lines(layout.key_scales + position * sizeof(std::uint16_t), sizeof(std::uint16_t));
+  fetch_lines(layout.value_scales + position * sizeof(std::uint16_t), sizeof(std::uint16_t));
+}
+
 void attend(KvFormat format, const float* q, const KvHead& head, std::size_t positions, std::size_t dim, float scale, float* out) {
   assert(dim % kKeyBlock == 0 && dim <= kMaxHeadDim && positions > 0);
   switch (format) {

@@ -36,6 +36,9 @@ KvPieces kv_pieces(KvFormat format, std::size_t dim, std::size_t positions);
 // Writes the key and the value of one position (inside the record, < kKvChunk). Different positions may be written by different workers.
 void store_key_value(KvFormat format, const float* key, const float* value, std::size_t dim, std::size_t position, std::byte* record);
 
+// Begins to fetch the lines that storing that position will touch, so that a store some microseconds later does not wait for memory.
+void prefetch_store(KvFormat format, std::size_t dim, std::size_t position, const std::byte* record);
+
 // The records of one head, `stride` bytes apart, each aligned to 64 bytes.
 struct KvHead {
   const std::byte* records = nullptr;
