@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kWavHeaderBytes = 44;
 constexpr std::uint64_t kMaxWavSamples = (std::numeric_limits<std::uint32_t>::max() - kWavHeaderBytes) / sizeof(std::int16_t);
 
-constexpr std::uint32_t kOpusDefaultBitrate = 32000;
+constexpr std::uint32_t kOpusDefaultBitrate = 48000;
 constexpr std::uint32_t kOpusMinBitrate = 6000;
 constexpr std::uint32_t kOpusMaxBitrate = 510000;
 constexpr std::uint32_t kOpusMaxComplexity = 10;

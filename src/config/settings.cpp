@@ -212,7 +212,7 @@ void synthesis_settings(Table& table) {
   table.integer("synthesis", "sentences_ahead", 0, 16, "sentences generated before the one being heard has ended",
                 TTS_AT(synthesis.sentences_ahead));
   table.integer("synthesis", "crossfade_ms", 0, 500, "overlap where two sentences meet; 0 = none", TTS_AT(synthesis.crossfade_ms));
-  table.integer("synthesis", "opus_complexity", 0, 10, "work spent on Opus: 10 costs twice as much as 5, 1 half",
+  table.integer("synthesis", "opus_complexity", 0, 10, "work spent on Opus, 0 to 10: 10 costs half as much again as 5, 1 two thirds of it",
                 TTS_AT(synthesis.opus_complexity));
   table.integer("synthesis", "max_audio_seconds", 1, 86'400, "audio of one request; beyond: an error", TTS_AT(synthesis.max_audio_seconds));
   table.integer("synthesis", "max_ahead_seconds", 1, 3'600, "audio held for a sentence whose turn has not come",

@@ -28,7 +28,7 @@ struct EncoderOptions {
   // Total samples at format.sample_rate when known before the first byte (whole-file replies), so that WAV and FLAC headers carry
   // true sizes. 0 = streaming: sizes are written as unknown.
   std::uint64_t total_samples = 0;
-  std::uint32_t opus_complexity = 5;  // 0..10: work spent on a given bit rate; 5 costs half of 10, 1 half of 5
+  std::uint32_t opus_complexity = 5;  // 0..10: work spent on a given bit rate; below 5 without the pitch filter that voices need
 };
 
 // kInvalidArgument for a rate, bitrate or complexity the container does not take; kInternal when the codec library refuses.

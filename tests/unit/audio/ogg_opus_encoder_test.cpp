@@ -98,7 +98,7 @@ TEST_P(OggOpus, GranulesCountPacketsAndTheLastPageEnds) {
     EXPECT_TRUE(last || demuxed.pages[i].granule == packets * 960);
     EXPECT_LE(demuxed.pages[i].packets, 5);
   }
-  EXPECT_EQ(demuxed.pages.back().granule, 312 + std::int64_t{rate + 7} * (48000 / rate));
+  EXPECT_EQ(demuxed.pages.back().granule, 120 + std::int64_t{rate + 7} * (48000 / rate));
 }
 
 TEST_P(OggOpus, HeadNamesRateAndPreSkipAt48Kilohertz) {
@@ -108,7 +108,7 @@ TEST_P(OggOpus, HeadNamesRateAndPreSkipAt48Kilohertz) {
   EXPECT_EQ(std::string(head.begin(), head.begin() + 8), "OpusHead");
   EXPECT_EQ(head[8], 1);
   EXPECT_EQ(head[9], 1);
-  EXPECT_EQ(u16_at(head, 10), 312U);
+  EXPECT_EQ(u16_at(head, 10), 120U);
   EXPECT_EQ(u32_at(head, 12), rate);
   EXPECT_EQ(u16_at(head, 16), 0U);
   EXPECT_EQ(head[18], 0);
@@ -213,6 +213,20 @@ TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
     opus->finish(count_packet);
     EXPECT_EQ(opus->granules_in(), count * 2);
     EXPECT_EQ(packets, (count * 2 + opus->pre_skip() + 959) / 960) << count;
+  }
+}
+
+TEST(OpusPackets, ATransformCoderFrom48KilobitsOn) {
+  for (const std::uint32_t bitrate : {32000U, 47999U, 48000U, 128000U}) {
+    auto opus = OpusPackets::create(24000, bitrate, 5);
+    ASSERT_NE(opus, nullptr);
+    const bool transform = bitrate >= 48000;
+    EXPECT_EQ(opus->pre_skip(), transform ? 120U : 312U) << bitrate;
+    std::size_t others = 0;
+    // Configurations 16 to 31 of RFC 6716, section 3.1, are the transform coder's.
+    const auto look = [&](std::span<const std::uint8_t> packet) { others += (packet[0] >> 3) >= 16 ? 0 : 1; };
+    opus->encode(voice(24000, 24000), look);
+    EXPECT_EQ(others == 0, transform) << bitrate;
   }
 }
 
