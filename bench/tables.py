@@ -101,9 +101,10 @@ def capacity(results: Results) -> str:
     for label, name in (("bundled voice, Opus", "nano_capacity"), ("full size, int8", "full_capacity")):
         report = need(getattr(results, name), name)
         found, level = report["capacity"], report["capacity"]["level"] or {}
-        rows.append([label, found["streams"], f"{found['seconds']:.0f} s", percentiles(level.get("first_audio_s")), ratios(level.get("rtf")),
+        asks = "after its playback" if report["workload"].get("pace") == "playback" else "at the audio's arrival"
+        rows.append([label, found["streams"], asks, f"{found['seconds']:.0f} s", percentiles(level.get("first_audio_s")), ratios(level.get("rtf")),
                      f"{level.get('audio_s_per_s', 0):.1f}", f"{level.get('server_cores', 0):.2f}", decode_share(level)])
-    return table(["model", "streams at once", "without a silence for", "first sound, ms", "RTF", "audio s per s", "server, cores", "decoder and vocoder"], rows)
+    return table(["model", "streams at once", "a listener asks anew", "without a silence for", "first sound, ms", "RTF", "audio s per s", "server, cores", "decoder and vocoder"], rows)
 
 
 def growth(results: Results) -> str:
