@@ -38,6 +38,7 @@ class Speech {
 
   synthesis::Service& service() noexcept { return *service_; }
   const engine::UtteranceEngine& engine() const noexcept { return *pool_; }
+  std::uint32_t engines() const noexcept { return static_cast<std::uint32_t>(schedulers_.size()); }
   std::string devices() const;  // for people: "cpu, fp32", "2 x cuda:0, 2 x cuda:1, bf16 weights, ..."
   const engine::Manifest& manifest() const noexcept { return manifest_; }
   observability::Metrics& metrics() noexcept { return metrics_; }

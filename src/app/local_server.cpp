@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "tts/base/utf8.h"
+
 #include "pull.h"
 
 namespace tts::app {
@@ -15,23 +17,32 @@ namespace {
 
 // Both kinds of sounds the bundled voices make, so that every code path has run once before the first client waits for it.
 constexpr const char* kWarmUpText = "你好，很高兴认识你。Nice to meet you.";
-// Streams that speak it together afterwards, so that the scheduler knows what company costs before a crowd comes.
+// Streams of each engine that speak it together afterwards, so that the scheduler knows what company costs before a crowd comes.
 constexpr std::uint32_t kWarmUpStreams = 4;
 
-// `streams` >= 1. Throws std::runtime_error.
-synthesis::SynthesisReport speak_together(synthesis::Service& service, const synthesis::SynthesisRequest& request, std::uint32_t streams) {
+// What a limit of the configuration cuts short is warm nevertheless. Throws std::runtime_error for all else.
+void check_warm_up(const Error& error) {
+  const bool by_a_limit = error.code == ErrorCode::kQueueFull || error.code == ErrorCode::kTooLarge;
+  if (!by_a_limit) throw std::runtime_error("the warm-up failed: " + error.message);
+}
+
+// Reports of those that were let in: a machine that is too slow for so many, or whose queue is short, refuses some.
+std::vector<synthesis::SynthesisReport> speak_together(synthesis::Service& service, const synthesis::SynthesisRequest& request,
+                                                       std::uint32_t streams) {
   std::vector<std::unique_ptr<synthesis::Synthesis>> all;
   for (std::uint32_t i = 0; i < streams; ++i) {
-    auto started = service.start(request);
-    if (!started) throw std::runtime_error("the warm-up was refused: " + started.error().message);
-    all.push_back(std::move(*started));
+    if (auto started = service.start(request)) {
+      all.push_back(std::move(*started));
+    } else {
+      check_warm_up(started.error());
+    }
   }
+  std::vector<synthesis::SynthesisReport> reports;
   for (const auto& one : all) {
-    if (const auto status = pull(*one, [](const resume::Packet&) {}); !status)
-      throw std::runtime_error("the warm-up failed: " + status.error().message);
-    if (one->report().samples == 0) throw std::runtime_error("the warm-up made no sound");
+    if (const auto status = pull(*one, [](const resume::Packet&) {}); !status) check_warm_up(status.error());
+    reports.push_back(one->report());
   }
-  return all.front()->report();
+  return reports;
 }
 
 std::string url_of(const net::HttpOptions& options, std::uint16_t port) {
@@ -61,15 +72,15 @@ synthesis::SynthesisReport LocalServer::warm_up() {
 
   synthesis::SynthesisRequest request;
   request.request_id = "warm-up";
-  request.text = kWarmUpText;
+  request.text = encode_utf8(decode_utf8(kWarmUpText).substr(0, config_.synthesis.max_text_chars));
   request.voice = speech_.manifest().default_voice;
   request.format = {.container = audio::Container::kPcm, .sample_rate = speech_.manifest().architecture.sample_rate, .bitrate = 0};
   request.seed = 1;
-  const auto report = speak_together(service, request, 1);
-  const auto free = config_.synthesis.max_requests - 1;  // the first one may be leaving still
-  if (const auto streams = std::min({kWarmUpStreams, config_.engine.max_batch, free}); streams > 0)
-    speak_together(service, request, streams);
-  return report;
+  const auto alone = speak_together(service, request, 1);
+  if (alone.empty() || alone.front().samples == 0) throw std::runtime_error("the warm-up made no sound");
+  const auto of_each = std::min({kWarmUpStreams, config_.engine.max_batch, config_.engine.max_queue});
+  speak_together(service, request, std::min(of_each * speech_.engines(), config_.synthesis.max_requests));
+  return alone.front();
 }
 
 void LocalServer::open() {

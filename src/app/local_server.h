@@ -21,8 +21,8 @@ class LocalServer {
   // Loads the model. Blocks for the whole load; throws std::runtime_error listing what is wrong. `config` must outlive the server.
   LocalServer(const config::Config& config, const std::filesystem::path& program);
 
-  // Binds the ports and speaks a sentence through the whole pipeline, alone and in company: a server that cannot do this must not say
-  // that it is ready. Returns the figures of the sentence alone. Throws std::runtime_error. Once.
+  // Binds the ports and speaks a sentence through the whole pipeline, alone and, as far as the limits allow, in company: a server that
+  // cannot do this must not say that it is ready. Returns the figures of the sentence alone. Throws std::runtime_error. Once.
   synthesis::SynthesisReport warm_up();
 
   // Ready: clients are let in.

@@ -60,6 +60,12 @@ class LifeTest(unittest.TestCase):
         with ServerProcess("--host", "::1") as server:
             eventually(lambda: f"ready: http://[::1]:{server.port}/" in server.log_text(), "the address is in brackets", 5)
 
+    def test_the_tightest_limits_let_the_server_start(self):
+        with ServerProcess("--max-queue", "1", "--max-requests", "1", "--max-wait-ms", "1", "--max-text-chars", "5") as server:
+            self.assertEqual(server.post("/synthesize", {"text": "hello"})[0], 200)
+        with ServerProcess("--max-audio-seconds", "1") as server:
+            self.assertEqual(server.post("/synthesize", {"text": LONG})[0], 413)
+
     def test_draining_is_visible_and_refuses_new_work(self):
         with ServerProcess() as server:
             body = json.dumps({"text": LONG * 10, "format": "pcm"}).encode()
