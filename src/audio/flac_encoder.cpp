@@ -41,6 +41,7 @@ class FlacEncoder final : public Encoder {
   void start(Bytes& out) override { release(out); }
 
   void encode(std::span<const float> samples, Bytes& out) override {
+    given_ += samples.size();
     std::array<FLAC__int32, kChunk> block;
     while (!samples.empty()) {
       const auto part = samples.first(std::min(samples.size(), kChunk));
@@ -59,6 +60,8 @@ class FlacEncoder final : public Encoder {
     finished_ = true;
     release(out);
   }
+
+  std::uint64_t held() const noexcept override { return given_ - (whole_ && !finished_ ? 0 : written_); }
 
  private:
   bool add_comments() {
@@ -83,8 +86,9 @@ class FlacEncoder final : public Encoder {
 
   static FlacEncoder& self(void* data) { return *static_cast<FlacEncoder*>(data); }
 
-  static FLAC__StreamEncoderWriteStatus on_write(const FLAC__StreamEncoder*, const FLAC__byte data[], size_t size, std::uint32_t,
+  static FLAC__StreamEncoderWriteStatus on_write(const FLAC__StreamEncoder*, const FLAC__byte data[], size_t size, std::uint32_t samples,
                                                  std::uint32_t, void* client) {
+    self(client).written_ += samples;  // 0 for what is not audio
     Bytes& file = self(client).file_;
     std::size_t& at = self(client).at_;
     const std::size_t overwritten = std::min(size, file.size() - at);
@@ -115,6 +119,7 @@ class FlacEncoder final : public Encoder {
   bool finished_ = false;
   Bytes file_;          // not handed out yet
   std::size_t at_ = 0;  // libFLAC's position in file_
+  std::uint64_t given_ = 0, written_ = 0;  // samples
   // Last, so that it goes first: deleting an unfinished encoder still calls back.
   std::unique_ptr<FLAC__StreamMetadata, Delete> comments_;
   std::unique_ptr<FLAC__StreamEncoder, Delete> encoder_;

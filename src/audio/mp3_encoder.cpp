@@ -48,6 +48,7 @@ class Mp3Encoder final : public Encoder {
   void start(Bytes&) override {}
 
   void encode(std::span<const float> samples, Bytes& out) override {
+    given_ += samples.size();
     Bytes& target = whole_ ? file_ : out;
     std::array<float, kChunk> block;
     while (!samples.empty()) {
@@ -61,6 +62,7 @@ class Mp3Encoder final : public Encoder {
   }
 
   void finish(Bytes& out) override {
+    finished_ = true;
     append(lame_encode_flush(lame_.get(), buffer_.data(), kOutBytes), whole_ ? file_ : out);
     if (!whole_) return;
     std::array<std::uint8_t, kMaxTagFrame> tag;
@@ -72,6 +74,14 @@ class Mp3Encoder final : public Encoder {
     out.insert(out.end(), file_.begin(), file_.end());
   }
 
+  // A stream's player hears the encoder's delay as well: it knows of none.
+  std::uint64_t held() const noexcept override {
+    if (finished_) return 0;
+    if (whole_) return given_;
+    const auto frames = static_cast<std::uint64_t>(lame_get_frameNum(lame_.get()));
+    return given_ - std::min(given_, frames * static_cast<std::uint64_t>(lame_get_framesize(lame_.get())));
+  }
+
  private:
   void append(int bytes, Bytes& out) {
     assert(bytes >= 0);
@@ -80,6 +90,8 @@ class Mp3Encoder final : public Encoder {
 
   const bool whole_;
   bool ready_ = false;
+  bool finished_ = false;
+  std::uint64_t given_ = 0;  // samples
   Bytes file_;
   std::array<std::uint8_t, kOutBytes> buffer_;
   std::unique_ptr<lame_global_flags, DeleteLame> lame_;

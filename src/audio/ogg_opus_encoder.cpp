@@ -1,5 +1,6 @@
 // Opus in Ogg (RFC 7845).
 
+#include <algorithm>
 #include <cassert>
 #include <string_view>
 
@@ -98,7 +99,7 @@ class OggOpusEncoder final : public Encoder {
     opus_->encode(samples, [&](std::span<const std::uint8_t> packet) {
       ++packets_;
       pages_.put(packet, packets_ * kOpusPacketGranules, false);
-      if (packets_ <= kSinglePackets || packets_ % kPacketsPerPage == 0) pages_.end_page(out);
+      if (packets_ <= kSinglePackets || packets_ % kPacketsPerPage == 0) end_page(out);
     });
   }
 
@@ -110,14 +111,26 @@ class OggOpusEncoder final : public Encoder {
       const bool last = full >= end;
       pages_.put(packet, last ? end : full, last);  // the smaller granule of the last page trims the padding
     });
-    pages_.end_page(out);
+    end_page(out);
+  }
+
+  std::uint64_t held() const noexcept override {
+    const std::uint64_t given = opus_->granules_in(), decoded = packets_out_ * kOpusPacketGranules;
+    const std::uint64_t heard = decoded - std::min<std::uint64_t>(decoded, opus_->pre_skip());
+    return (given - std::min(given, heard)) / (kOpusClock / sample_rate_);
   }
 
  private:
+  void end_page(Bytes& out) {
+    pages_.end_page(out);
+    packets_out_ = packets_;
+  }
+
   const std::uint32_t sample_rate_;
   std::unique_ptr<OpusPackets> opus_;
   OggPages pages_;
   std::uint64_t packets_ = 0;
+  std::uint64_t packets_out_ = 0;  // of these, those whose page has ended
 };
 
 }  // namespace

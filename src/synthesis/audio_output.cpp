@@ -1,5 +1,6 @@
 #include "audio_output.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -91,8 +92,10 @@ void AudioOutput::encode_packet(std::span<const float> samples) {
 void AudioOutput::append() {
   if (bytes_.empty()) return;
   log_is_full_ = !log_.append(first_of_bytes_, std::exchange(bytes_, {}));
-  first_of_bytes_ = encoded_;
+  first_of_bytes_ = audible();
 }
+
+std::uint64_t AudioOutput::audible() const noexcept { return encoder_ ? encoded_ - std::min(encoded_, encoder_->held()) : 0; }
 
 Status AudioOutput::finish_whole() {
   auto encoder = audio::make_encoder({.format = options_.format, .total_samples = whole_.size(), .opus_complexity = options_.opus_complexity});

@@ -39,7 +39,7 @@ class AudioOutput {
   Status finish();                              // everything held back, and the container's tail
 
   std::uint64_t samples() const noexcept { return samples_; }  // at the output rate, so far
-  std::uint64_t encoded() const noexcept { return encoded_; }  // of them, those that left the packetizer
+  std::uint64_t audible() const noexcept;  // of them, those that a player can hear from the packets so far
   bool log_is_full() const noexcept { return log_is_full_; }   // the last call's last packet reached the high-water mark
 
  private:
@@ -63,7 +63,7 @@ class AudioOutput {
   audio::Bytes bytes_;  // encoded, not yet appended
   std::uint64_t samples_ = 0;
   std::uint64_t encoded_ = 0;         // samples given to the encoder
-  std::uint64_t first_of_bytes_ = 0;  // position of the first sample in bytes_
+  std::uint64_t first_of_bytes_ = 0;  // position of the first sample that bytes_ let a player hear
   bool log_is_full_ = false;
 };
 

@@ -307,11 +307,11 @@ void Job::note_listening() {
   const auto heard_as_output = [&](std::uint64_t samples) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(static_cast<double>(samples) / request_.format.sample_rate));
   };
-  const std::uint64_t encoded = output_->encoded();
-  if (encoded > delivered_) playback_.deliver(now, heard_as_output(encoded - std::exchange(delivered_, encoded)));
+  const std::uint64_t audible = output_->audible();
+  if (audible > delivered_) playback_.deliver(now, heard_as_output(audible - std::exchange(delivered_, audible)));
   // What waits in the log for the connection has certainly not been heard.
   if (const auto oldest = running_->log().first_held_sample(); oldest && playback_.started()) {
-    playback_.at_least_until(now + heard_as_output(encoded - *oldest));
+    playback_.at_least_until(now + heard_as_output(audible - std::min(audible, *oldest)));
   }
 }
 

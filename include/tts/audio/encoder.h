@@ -21,6 +21,8 @@ class Encoder {
   virtual void start(Bytes& out) = 0;                                     // headers
   virtual void encode(std::span<const float> samples, Bytes& out) = 0;    // mono at format.sample_rate; values beyond [-1, 1] clip
   virtual void finish(Bytes& out) = 0;                                    // tail, padding, last page
+  // Of the samples given, those that a player cannot hear from what was put out: a frame or a page waits to become full.
+  virtual std::uint64_t held() const noexcept { return 0; }
 };
 
 struct EncoderOptions {

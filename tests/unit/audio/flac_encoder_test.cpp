@@ -104,6 +104,21 @@ TEST(FlacEncoder, EmptyStreamIsAValidFile) {
   EXPECT_EQ(decoded.info.sample_rate, 48000U);
 }
 
+TEST(FlacEncoder, HeldIsWhatTheFramesSoFarDoNotPlay) {
+  auto encoder = make_encoder({{Container::kFlac, 24000, 0}, 0});
+  ASSERT_TRUE(encoder.ok());
+  Bytes out;
+  (*encoder)->start(out);
+  std::size_t given = 0;
+  for (const std::size_t count : {100U, 900U, 5000U, 1U}) {
+    (*encoder)->encode(voice(count, 24000), out);
+    given += count;
+    EXPECT_EQ(given - (*encoder)->held(), decode(out).samples.size()) << given;
+  }
+  (*encoder)->finish(out);
+  EXPECT_EQ((*encoder)->held(), 0U);
+}
+
 TEST(FlacEncoder, FirstAudioComesAfterTwoBlocks) {
   auto encoder = make_encoder({{Container::kFlac, 24000, 0}, 0});
   ASSERT_TRUE(encoder.ok());

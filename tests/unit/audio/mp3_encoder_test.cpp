@@ -87,6 +87,22 @@ TEST(Mp3Encoder, FirstFramesComeSoon) {
   EXPECT_GT(out.size(), 384U);  // one frame of 24 ms at 128 kbit/s
 }
 
+TEST(Mp3Encoder, HeldIsWhatTheFramesSoFarDoNotPlay) {
+  auto encoder = make_encoder({{Container::kMp3, 24000, 0}, 0});
+  ASSERT_TRUE(encoder.ok());
+  Bytes out;
+  (*encoder)->start(out);
+  std::size_t given = 0;
+  for (const std::size_t count : {100U, 3000U, 9000U, 1U}) {
+    (*encoder)->encode(voice(count, 24000), out);
+    given += count;
+    EXPECT_NEAR(static_cast<double>(given - (*encoder)->held()), static_cast<double>(decode(out).samples.size()), 576) << given;
+    EXPECT_LE((*encoder)->held(), 4 * 576U);
+  }
+  (*encoder)->finish(out);
+  EXPECT_EQ((*encoder)->held(), 0U);
+}
+
 TEST(Mp3Encoder, SaysThatTheSpeechIsSynthetic) {
   for (const std::uint64_t total : {0, 2400}) {
     const Bytes file = encode({{Container::kMp3, 24000, 0}, total}, voice(2400, 24000), 2400);

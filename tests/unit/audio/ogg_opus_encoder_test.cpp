@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -192,6 +193,24 @@ TEST(OggOpusEncoder, PagesHold20MillisecondsAtFirstThen100) {
     EXPECT_EQ(demux(out).pages.size(), kHeaderPages + 25 + tenths - 5);
     EXPECT_EQ(demux(out).packets.size(), kHeaderPages + 5 * tenths);
   }
+}
+
+TEST_P(OggOpus, HeldIsWhatThePagesSoFarDoNotPlay) {
+  const std::uint32_t rate = GetParam();
+  auto encoder = make_encoder({{Container::kOggOpus, rate, 0}, 0});
+  ASSERT_TRUE(encoder.ok());
+  Bytes out;
+  (*encoder)->start(out);
+  EXPECT_EQ((*encoder)->held(), 0U);
+  std::uint64_t given = 0;
+  for (const std::size_t count : {rate / 100, rate / 50, rate / 3, rate / 2, rate / 7, rate / 100}) {
+    (*encoder)->encode(voice(count, rate), out);
+    given += count;
+    const std::int64_t granule = demux(out).pages.back().granule;
+    EXPECT_EQ(given - (*encoder)->held(), static_cast<std::uint64_t>(std::max<std::int64_t>(0, granule - 120)) / (48000 / rate)) << given;
+  }
+  (*encoder)->finish(out);
+  EXPECT_EQ((*encoder)->held(), 0U);
 }
 
 TEST(OggOpusEncoder, EmptyStreamIsOnePacketThatPlaysNothing) {

@@ -76,7 +76,25 @@ TEST_F(AudioOutputTest, AsMadeAPacketIsWhatOnePushGave) {
   EXPECT_EQ(made[3]->bytes.size(), 2U * (40000U - 3700U - 24000U - 1200U)) << "but for the cross-fade";
   EXPECT_EQ(made[4]->bytes.size(), 2U * 1200U);
   EXPECT_EQ(test::joined(made), encoded(samples, kPcm));
-  EXPECT_EQ(output->encoded(), samples.size());
+  EXPECT_EQ(output->audible(), samples.size());
+}
+
+TEST_F(AudioOutputTest, WhatAnEncoderHoldsBackIsNotAudibleYet) {
+  const auto samples = tone(30000);
+  for (const auto container : {audio::Container::kMp3, audio::Container::kFlac, audio::Container::kOggOpus}) {
+    resume::StreamLog log;
+    auto output = AudioOutput::make({.format = {.container = container, .sample_rate = 24000, .bitrate = 0}, .crossfade_ms = 0}, log);
+    ASSERT_TRUE(output.ok());
+    ASSERT_TRUE((*output)->push(std::span(samples).first(20300)).ok());
+    const auto audible = (*output)->audible();
+    EXPECT_LT(audible, 20300U);
+    EXPECT_GT(audible, 20300U - 3000U) << "at most an Ogg page and what is in the encoder";
+    ASSERT_TRUE((*output)->push(std::span(samples).subspan(20300)).ok());
+    ASSERT_TRUE((*output)->finish().ok());
+    EXPECT_EQ((*output)->audible(), samples.size());
+    EXPECT_EQ(log.next(1)->first_sample, 0U);
+    EXPECT_EQ(log.next(2)->first_sample, audible) << "where the first packet's sound ends";
+  }
 }
 
 TEST_F(AudioOutputTest, TheFirstPacketLeavesAsSoonAs100MillisecondsAreSure) {
