@@ -17,7 +17,7 @@
 namespace tts::synthesis {
 namespace {
 
-constexpr std::chrono::milliseconds kRetryWhenFull{1000};
+constexpr std::chrono::milliseconds kSoonestRetry{1000}, kLatestRetry{30000};
 constexpr unsigned kSeedBits = 53;  // a random seed survives JSON numbers, so that a client can ask for the same audio again
 
 class Handle final : public Synthesis {
@@ -80,7 +80,7 @@ class Service::Impl {
         return Error{ErrorCode::kQueueFull,
                      "the server is busy with " + std::to_string(running_.size()) + " requests; try again later",
                      {},
-                     kRetryWhenFull};
+                     std::clamp(parts_.engine.load().expected_wait, kSoonestRetry, kLatestRetry)};
       }
       const std::uint64_t seed = request.seed ? *request.seed : random_() >> (64U - kSeedBits);
       running = std::make_shared<RunningRequest>(seed, options_.log, parts_.metrics);

@@ -267,8 +267,10 @@ TEST_F(ServiceTest, TheNumberOfRequestsIsBounded) {
   const auto refused = service_->start(request("Hi."));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kQueueFull);
-  EXPECT_GT(refused.error().retry_after.count(), 0);
+  EXPECT_EQ(refused.error().retry_after, milliseconds(1000)) << "not at once, though the engine could";
   EXPECT_TRUE(exports("tts_rejected_total{reason=\"queue_full\"} 1"));
+  engine_.set_load({.expected_wait = milliseconds(7000)});
+  EXPECT_EQ(service_->start(request("Hi.")).error().retry_after, milliseconds(7000));
   EXPECT_EQ(service_->running(), 2U);
 }
 
@@ -396,6 +398,17 @@ TEST_F(ServiceTest, WhatWaitsForTheClientHasNotBeenHeard) {
   clock_.advance(milliseconds(700));
   engine_.pcm(0, tone(2400));
   wait_told(0, clock_.now() + milliseconds(100));
+}
+
+TEST_F(ServiceTest, WhatWaitsInAnOggPageIsNotHeardYet) {
+  auto wanted = request("One.");
+  wanted.format.container = audio::Container::kOggOpus;
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(22800));  // 47 packets of 20 ms and a half; the page ends with the 45th
+  engine_.wait_until([](const auto& all) { return all[0].runs_dry_at != TimePoint{}; });
+  const auto left = std::chrono::duration<double>(engine_.utterance(0).runs_dry_at - clock_.now());
+  EXPECT_NEAR(left.count(), 0.9 - 120 / 48000.0, 1e-6);
 }
 
 TEST_F(ServiceTest, FasterSpeechRunsDrySooner) {
