@@ -23,13 +23,16 @@ bool less_loaded(const engine::EngineLoad& a, const engine::EngineLoad& b) noexc
 
 }  // namespace
 
-std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid) {
+std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid,
+                                        std::optional<std::size_t> prefer) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].ready && i != avoid) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return less_loaded(candidates[a].load, candidates[b].load); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (a == prefer || b == prefer) return a == prefer && b != prefer;
+    return less_loaded(candidates[a].load, candidates[b].load);
+  });
   if (order.empty() && avoid && candidates[*avoid].ready) order.push_back(*avoid);
   return order;
 }

@@ -16,8 +16,9 @@ struct Candidate {
 };
 
 // Indices of ready candidates, shortest expected wait first, then least (queued + active) over the streams it serves well, ties in the
-// given order. `avoid` comes last, and only when
-// it is the only one left: an utterance that failed there should get another engine if there is one.
-std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid = std::nullopt);
+// given order. `avoid` comes last, and only when it is the only one left: an utterance that failed there should get another engine if
+// there is one. `prefer` comes first, whatever its load.
+std::vector<std::size_t> order_of_trial(std::span<const Candidate> candidates, std::optional<std::size_t> avoid = std::nullopt,
+                                        std::optional<std::size_t> prefer = std::nullopt);
 
 }  // namespace tts::dispatch

@@ -51,6 +51,7 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
 
   // Where an utterance is now. While a submission is under way its engine's id is 0, and what is asked meanwhile only leaves a mark.
   struct Place {
+    std::uint64_t listener = 0;
     std::size_t engine = 0;
     UtteranceId id = 0;
     std::uint32_t attempt = 0;
@@ -59,8 +60,10 @@ class EnginePool::Impl : public std::enable_shared_from_this<Impl> {
     TimePoint runs_dry_at{};  // as last reported; zero = nothing was
   };
 
+  std::optional<std::size_t> engine_of(std::uint64_t listener) const;  // requires mutex_
   std::optional<Error> place(UtteranceId pool_id, std::uint32_t attempt, const engine::UtteranceRequest& request,
-                             const std::shared_ptr<engine::UtteranceSink>& relay, std::optional<std::size_t> avoid);
+                             const std::shared_ptr<engine::UtteranceSink>& relay, std::optional<std::size_t> avoid,
+                             std::optional<std::size_t> prefer);
   void note_trial(UtteranceId pool_id, std::size_t engine);
   void settle(UtteranceId pool_id, std::uint32_t attempt, UtteranceId id);
   bool retry(UtteranceId pool_id, const engine::UtteranceRequest& request, const std::shared_ptr<engine::UtteranceSink>& relay);
@@ -116,22 +119,32 @@ class EnginePool::Impl::Relay final : public engine::UtteranceSink, public std::
 Result<UtteranceId> EnginePool::Impl::submit(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) {
   if (!sink) return Error{ErrorCode::kInvalidArgument, "an utterance needs a sink", "sink", {}};
   UtteranceId pool_id = 0;
+  std::optional<std::size_t> prefer;
   {
     const std::lock_guard lock(mutex_);
     pool_id = ++last_id_;
-    places_[pool_id].attempt = kFirstAttempt;
+    prefer = engine_of(request.listener);
+    places_[pool_id] = {.listener = request.listener, .attempt = kFirstAttempt};
   }
   const auto relay = std::make_shared<Relay>(shared_from_this(), pool_id, std::move(request), std::move(sink));
-  if (auto refused = place(pool_id, kFirstAttempt, relay->request(), relay, std::nullopt)) {
+  if (auto refused = place(pool_id, kFirstAttempt, relay->request(), relay, std::nullopt, prefer)) {
     forget(pool_id);
     return *std::move(refused);
   }
   return pool_id;
 }
 
+// Where an utterance of this listener is that is not over. One that is being submitted says where it was tried last.
+std::optional<std::size_t> EnginePool::Impl::engine_of(std::uint64_t listener) const {
+  if (listener == 0) return std::nullopt;
+  const auto found = std::find_if(places_.begin(), places_.end(), [&](const auto& entry) { return entry.second.listener == listener; });
+  return found == places_.end() ? std::nullopt : std::optional(found->second.engine);
+}
+
 // Tries engines in order of load until one takes the utterance; nullopt = taken.
 std::optional<Error> EnginePool::Impl::place(UtteranceId pool_id, std::uint32_t attempt, const engine::UtteranceRequest& request,
-                                             const std::shared_ptr<engine::UtteranceSink>& relay, std::optional<std::size_t> avoid) {
+                                             const std::shared_ptr<engine::UtteranceSink>& relay, std::optional<std::size_t> avoid,
+                                             std::optional<std::size_t> prefer) {
   std::vector<Candidate> candidates;
   std::string details;
   for (const auto* engine : engines_) {
@@ -140,7 +153,7 @@ std::optional<Error> EnginePool::Impl::place(UtteranceId pool_id, std::uint32_t 
     if (!health.ready) details += (details.empty() ? "" : "; ") + health.detail;
   }
   std::optional<Error> refusal;
-  for (const std::size_t index : order_of_trial(candidates, avoid)) {
+  for (const std::size_t index : order_of_trial(candidates, avoid, prefer)) {
     note_trial(pool_id, index);
     auto id = engines_[index]->submit(request, relay);
     if (id.ok()) {
@@ -179,7 +192,7 @@ bool EnginePool::Impl::retry(UtteranceId pool_id, const engine::UtteranceRequest
   const std::lock_guard lock(retrying_);
   if (closed_) return false;
   const auto failed = begin_attempt(pool_id, kSecondAttempt);
-  if (!failed || place(pool_id, kSecondAttempt, request, relay, failed)) return false;
+  if (!failed || place(pool_id, kSecondAttempt, request, relay, failed, std::nullopt)) return false;
   spdlog::warn("request {}: submitted once more after an engine failure before its first sample", request.request_id);
   return true;
 }

@@ -9,7 +9,8 @@
 namespace tts::dispatch {
 
 // Engines are not owned and must outlive the pool; none is called after the pool's end. The shortest expected wait wins, then the least
-// (queued + active) over what an engine serves at real time, then the first. An utterance that fails with kEngineFailure before its
+// (queued + active) over what an engine serves at real time, then the first. But what follows an utterance of the same listener that is
+// not over goes to the same engine: only there do the two count as one stream. An utterance that fails with kEngineFailure before its
 // first sample is submitted once more, to another engine if there is one.
 class EnginePool final : public engine::UtteranceEngine {
  public:

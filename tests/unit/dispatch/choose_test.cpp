@@ -55,6 +55,11 @@ TEST(OrderOfTrial, TheOneToAvoidOnlyWhenAlone) {
   EXPECT_THAT(order_of_trial(std::vector{engine(0, 0, 8, false), engine(9, 8, 8, false)}, 0), IsEmpty());
 }
 
+TEST(OrderOfTrial, ThePreferredOneComesFirstWhenReady) {
+  EXPECT_THAT(order_of_trial(std::vector{engine(0, 0, 8), engine(0, 1, 8), engine(9, 8, 8)}, std::nullopt, 2), ElementsAre(2, 0, 1));
+  EXPECT_THAT(order_of_trial(std::vector{engine(0, 1, 8), engine(0, 0, 8, false)}, std::nullopt, 1), ElementsAre(0));
+}
+
 TEST(OrderOfTrial, LargeCountsDoNotOverflow) {
   EXPECT_THAT(order_of_trial(std::vector{engine(4000000000U, 4000000000U, 4000000000U), engine(1, 0, 4000000000U)}), ElementsAre(1, 0));
 }

@@ -20,8 +20,9 @@ const Error kFailure{ErrorCode::kEngineFailure, "device lost", {}, {}};
 
 class EnginePoolTest : public ::testing::Test {
  protected:
-  Result<engine::UtteranceId> submit(std::shared_ptr<RecordingSink> sink) {
+  Result<engine::UtteranceId> submit(std::shared_ptr<RecordingSink> sink, std::uint64_t listener = 0) {
     engine::UtteranceRequest request;
+    request.listener = listener;
     request.request_id = "r1";
     request.prompt.tokens = {1, 2, 3};
     return pool_.submit(std::move(request), std::move(sink));
@@ -73,6 +74,29 @@ TEST_F(EnginePoolTest, IdsAreThePoolsOwn) {
   pool_.set_runs_dry_at(999, soon);
   EXPECT_EQ(b_.utterance(0).runs_dry_at, soon);
   EXPECT_EQ(a_.utterance(0).runs_dry_at, TimePoint{});
+}
+
+TEST_F(EnginePoolTest, WhatFollowsForAListenerStaysWithTheEngineThatLetItIn) {
+  const auto submit_for = [&](std::uint64_t listener) { ASSERT_TRUE(submit(std::make_shared<RecordingSink>(), listener).ok()); };
+  submit_for(5);
+  busy(a_);
+  submit_for(5);
+  EXPECT_EQ(a_.submitted(), 2U);
+  submit_for(6);
+  submit_for(0);
+  submit_for(0);
+  EXPECT_EQ(b_.submitted(), 3U) << "others go by load";
+  a_.done(0);
+  submit_for(5);
+  EXPECT_EQ(a_.submitted(), 3U) << "its second utterance is still there";
+  a_.refuse_next({ErrorCode::kQueueFull, "full", {}, {}});
+  submit_for(5);
+  EXPECT_EQ(b_.submitted(), 4U) << "better elsewhere than not at all";
+  a_.done(1);
+  a_.done(2);
+  b_.done(3);
+  submit_for(5);
+  EXPECT_EQ(b_.submitted(), 5U) << "nothing of it is anywhere";
 }
 
 TEST_F(EnginePoolTest, WhatWasReportedFollowsTheUtteranceToItsSecondEngine) {
