@@ -8,7 +8,6 @@ namespace {
 
 constexpr double kNewest = 0.05;     // weight of an observation once there are many
 constexpr double kElsewhere = 0.5;    // share of a change that other sizes follow
-constexpr double kOutlier = 4.0;     // a pause of the whole machine counts as at most so many times the average
 constexpr double kGrowingShare = 0.25;
 constexpr double kFullWeight = 50;   // observations after which a point weighs no more in the fit
 
@@ -18,7 +17,7 @@ void CostCurve::observe(std::uint32_t size, double seconds) noexcept {
   if (size == 0 || !(seconds >= 0)) return;
   Point& here = points_[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(size - 1)), points_.size() - 1)];
   const double expected = at(size);
-  if (here.seen > 0) seconds = std::min(seconds, kOutlier * here.seconds);
+  if (here.seconds > 0) seconds = std::min(seconds, kOutlier * here.seconds);
   const double weight = std::max(kNewest, 1.0 / (here.seen + 1.0));
   here.size += weight * (size - here.size);
   here.seconds += weight * (seconds - here.seconds);
@@ -59,15 +58,18 @@ double CostCurve::at(double size) const noexcept {
 
 double CostCurve::slope() const noexcept {
   double weights = 0, mean_size = 0, mean_seconds = 0;
-  const Point* only = nullptr;
+  const Point* last = nullptr;
+  int sizes = 0;
   for (const Point& point : points_) {
     const double weight = std::min(static_cast<double>(point.seen), kFullWeight);
     if (weight <= 0) continue;
     weights += weight;
     mean_size += weight * point.size;
     mean_seconds += weight * point.bounded;
-    only = &point;
+    last = &point;
+    ++sizes;
   }
+  if (sizes == 1) return kGrowingShare * last->bounded / last->size;
   mean_size /= weights;
   mean_seconds /= weights;
   double along = 0, squares = 0;
@@ -76,7 +78,7 @@ double CostCurve::slope() const noexcept {
     along += weight * (point.size - mean_size) * (point.bounded - mean_seconds);
     squares += weight * (point.size - mean_size) * (point.size - mean_size);
   }
-  return squares > 0 ? along / squares : kGrowingShare * only->bounded / only->size;
+  return along / squares;  // two sizes are never equal
 }
 
 }  // namespace tts::scheduling

@@ -6,6 +6,8 @@
 
 namespace tts::scheduling {
 
+inline constexpr double kOutlier = 4.0;  // a pause of the whole machine counts as at most so many times the usual
+
 // Sizes are kept apart by powers of two, each with moving averages of size and time; between them the curve is straight. So the shape
 // survives hours at one size, and a step that costs the same for 1 row and for 16 (matrix tiles) shows as such. What slows one size
 // (another process, a lower clock) mostly slows all, so the other sizes follow half of a change until they are seen again. And a size that

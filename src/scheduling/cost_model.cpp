@@ -29,7 +29,10 @@ void CostModel::step_took(std::uint32_t decode_rows, std::uint32_t prefill_token
   prompts_.add(prefill_tokens, decode_rows);
   if (prefill_tokens == 0) return steps_.observe(decode_rows, seconds(time));
   const double without = steps_.at(decode_rows);
-  if (without > 0) prefill_.add(std::max(0.0, seconds(time) - without), prefill_tokens);
+  if (without <= 0) return;
+  double took = seconds(time);
+  if (prefill_.value() > 0) took = std::min(took, kOutlier * (without + prefill_tokens * prefill_.value()));
+  prefill_.add(std::max(0.0, took - without), prefill_tokens);
 }
 
 void CostModel::decode_took(std::uint32_t work, std::uint32_t steps, std::uint32_t early, Duration time, TimePoint now) noexcept {
@@ -57,6 +60,16 @@ double CostModel::decode_seconds_per_step(std::uint32_t rows) const noexcept {
 
 Duration CostModel::round(std::uint32_t rows) const noexcept {
   return duration(steps_.at(rows) + rows * (decode_seconds_per_step(rows) + prompts_.value() * prefill_.value()));
+}
+
+double CostModel::share_needed(std::span<const double> paces) const noexcept {
+  if (!known()) return 0;
+  double needed = 0;  // seconds in the time that a step is heard at the usual pace
+  for (std::size_t i = 0; i < paces.size(); ++i) {
+    const double slower = i + 1 < paces.size() ? paces[i + 1] : 0;
+    if (paces[i] > slower) needed += (paces[i] - slower) * seconds(round(static_cast<std::uint32_t>(i + 1)));
+  }
+  return needed / audio_per_step_;
 }
 
 std::uint32_t CostModel::realtime_streams(double load, std::uint32_t most) const noexcept {

@@ -2,6 +2,7 @@
 // What steps and decodes take on this machine just now, and what follows from it: how many streams it can serve.
 
 #include <cstdint>
+#include <span>
 
 #include "tts/base/clock.h"
 
@@ -30,6 +31,10 @@ class CostModel {
 
   // One step of so many rows together with the decoding of it and the prompts that come with it.
   Duration round(std::uint32_t rows) const noexcept;
+
+  // Share of the machine's time that streams need whose listeners hear so many seconds of sound in a second, fastest first: who hears
+  // faster needs more steps in the same time, in which the others need no part. 0 = not known.
+  double share_needed(std::span<const double> paces) const noexcept;
 
   // Share of the last seconds that went into steps computed ahead without being kept: the price of early sound.
   double early_share(TimePoint now) const noexcept;

@@ -35,7 +35,7 @@ std::uint32_t ready(const DecodeRow& row, const DecodeRules& rules) noexcept {
 std::uint32_t least_chunk(const DecodeRow& row, const DecodeRules& rules) noexcept { return std::min(rules.least_chunk, row.chunk); }
 
 bool early_due(const DecodeRow& row, bool short_of_sound, const DecodeRules& rules) noexcept {
-  if (!could_be_early(row, rules)) return false;
+  if (!could_be_early(row, rules) || row.pending == 0) return false;
   return ready(row, rules) >= (row.silent ? row.chunk : least_chunk(row, rules)) && (row.silent || short_of_sound);
 }
 

@@ -57,7 +57,7 @@ struct DecodePlan {
 // A listener is short when no more than `reserve` would be left after the decodes of all who need theirs sooner: streams that began
 // together run out together. The short get less than a chunk. Where early pieces are acceptable, a short row gives all it can: every
 // early piece costs the same extra, and what it gives is the time in which steps gather for the next, until they suffice for the
-// exact lookahead.
+// exact lookahead. Only an ended row is decoded without new steps.
 //
 // Rows past their ramp that hold half of a chunk come along with a due one, because one pass over the weights serves all. But all
 // streams wait while a decode runs, and its sound comes at its end: it ends before the neediest of its rows runs dry, the budget

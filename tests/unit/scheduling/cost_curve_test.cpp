@@ -51,6 +51,16 @@ TEST(CostCurve, WithOneSizeSeenAQuarterIsTakenToGrow) {
   EXPECT_NEAR(curve.at(5), 0.016, 1e-9);
 }
 
+TEST(CostCurve, AMixOfSizesThatShareAPlaceIsStillOneSize) {
+  CostCurve curve;
+  for (int i = 0; i < 300; ++i) {
+    curve.observe(i % 3 == 0 ? 3 : 4, 0.008);  // between 3 and 4 on average, rarely a number that rounding leaves alone
+    const double times = curve.at(100) / curve.at(3);
+    EXPECT_GT(times, 1 + 0.25 * (100 - 4) / 4 - 1e-9);
+    EXPECT_LT(times, 1 + 0.25 * (100 - 3) / 3 + 1e-9);
+  }
+}
+
 TEST(CostCurve, AStaircaseStaysOne) {
   CostCurve curve;
   for (const std::uint32_t size : {1U, 2U, 4U, 8U, 16U}) observe(curve, size, 0.008);
@@ -106,6 +116,7 @@ TEST(CostCurve, TimesTooShortForTheClockAreZeroAndStayNumbers) {
   EXPECT_EQ(curve.at(8), 0.0);
   observe(curve, 8, 0.010, 100);
   EXPECT_GE(curve.at(2), 0.0);
+  EXPECT_NEAR(curve.at(8), 0.010, 0.0005) << "and give way to times that can be measured";
 }
 
 }  // namespace

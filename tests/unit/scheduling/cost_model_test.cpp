@@ -1,5 +1,7 @@
 #include "cost_model.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace tts::scheduling {
@@ -39,6 +41,17 @@ TEST(CostModel, RealtimeStreamsFillTheLoad) {
   EXPECT_EQ(costs.realtime_streams(0.9, 16), 16U) << "never more than slots";
 }
 
+TEST(CostModel, FastListenersNeedStepsOfTheirOwn) {
+  const auto costs = measured();
+  const auto round = [&](std::uint32_t rows) { return std::chrono::duration<double>(costs.round(rows)) / kStep; };
+  EXPECT_NEAR(costs.share_needed(std::vector(16, 1.0)), round(16), 1e-9);
+  EXPECT_NEAR(costs.share_needed(std::vector(16, 2.0)), 2 * round(16), 1e-9);
+  EXPECT_NEAR(costs.share_needed(std::vector(16, 0.5)), 0.5 * round(16), 1e-9);
+  EXPECT_NEAR(costs.share_needed(std::vector{2.0, 1.0, 1.0, 1.0}), round(4) + round(1), 1e-9);
+  EXPECT_EQ(costs.share_needed({}), 0.0);
+  EXPECT_EQ(CostModel(kStep, 24).share_needed(std::vector(3, 2.0)), 0.0) << "nothing was seen";
+}
+
 TEST(CostModel, AMachineTooSlowForOneServesOne) {
   CostModel costs(kStep, 24);
   for (int i = 0; i < 20; ++i) {
@@ -53,6 +66,14 @@ TEST(CostModel, PromptsCostWhatTheyAddToAStep) {
   for (int i = 0; i < 50; ++i) costs.step_took(4, 32, microseconds(7200 + 3200));
   EXPECT_NEAR(std::chrono::duration<double>(costs.prefill(10)).count(), 0.001, 0.0001);
   EXPECT_NEAR(std::chrono::duration<double>(costs.step(4)).count(), 0.0072, 0.0004) << "and not what steps without them cost";
+}
+
+TEST(CostModel, APauseOfTheMachineDuringAJoinIsNotThePriceOfPrompts) {
+  auto costs = measured();
+  for (int i = 0; i < 50; ++i) costs.step_took(4, 32, microseconds(7200 + 3200));
+  const auto before = costs.prefill(100);
+  costs.step_took(4, 32, std::chrono::seconds(2));
+  EXPECT_LT(costs.prefill(100).count(), 1.3 * static_cast<double>(before.count()));
 }
 
 TEST(CostModel, PromptsThatComeWithTheStreamsLowerTheirNumber) {

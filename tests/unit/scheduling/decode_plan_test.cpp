@@ -170,6 +170,15 @@ TEST(DecodePlan, EarlySoundWaitsForTheExactLookaheadAsLongAsItsListenerCan) {
   EXPECT_EQ(plan[0].lookahead, 6U) << "gives all 10: the time in which the next ones gather";
 }
 
+TEST(DecodePlan, WithoutNewStepsNothingIsComputedAhead) {
+  auto row = steady(0);
+  row.may_be_early = true;
+  row.left = milliseconds(-50);
+  EXPECT_THAT(chosen({row}), IsEmpty()) << "engines need not look into what they hold back";
+  row.pending = 1;
+  EXPECT_THAT(chosen({row}), ElementsAre(0));
+}
+
 TEST(DecodePlan, ExactRowsAreNeverEarly) {
   auto row = steady(19, 0);
   row.left = milliseconds(-50);
