@@ -191,14 +191,15 @@ void Metrics::add_queue_length(std::int64_t delta) { impl_->queue_length.Increme
 void Metrics::add_active_rows(std::int64_t delta) { impl_->active_rows.Increment(static_cast<double>(delta)); }
 void Metrics::rows_skipped(std::uint32_t rows) { impl_->skipped_rows.Increment(rows); }
 
-void Metrics::piece_delivered(std::chrono::duration<double> left, bool low_latency) {
+void Metrics::piece_delivered(std::chrono::duration<double> left) {
   impl_->playback_slack.Observe(std::max(0.0, left.count()));
   if (left.count() < 0) {
     impl_->underruns.Increment();
     impl_->underrun_seconds.Increment(-left.count());
   }
-  if (low_latency) impl_->low_latency_pieces.Increment();
 }
+
+void Metrics::low_latency_piece() { impl_->low_latency_pieces.Increment(); }
 
 void Metrics::prefixes_looked_up(std::uint64_t hits, std::uint64_t misses, std::int64_t held_bytes_delta) {
   impl_->prefix_hits.Increment(static_cast<double>(hits));

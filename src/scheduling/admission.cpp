@@ -31,7 +31,8 @@ AdmissionDecision decide_admission(const AdmissionState& state, const AdmissionR
   if (whole_may && state.whole_passed_over + 1 >= kWholeTurn) return {.next = Next::kWhole};
   if (waiting.newcomers > 0) {
     const bool first = state.listeners == 0;
-    if (first || (!state.listener_short && sustainable(state.listeners + 1, state.whole, rules))) return {.next = Next::kNewcomer};
+    const bool fits = state.newcomer_fits && sustainable(state.listeners + 1, state.whole, rules);
+    if (first || (!state.listener_short && fits)) return {.next = Next::kNewcomer};
   }
   if (whole_may) return {.next = Next::kWhole};
   if (waiting.ahead > 0 && waiting.newcomers == 0 && state.active + 1 + rules.max_batch / kSpareSlots <= rules.max_batch) {

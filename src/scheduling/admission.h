@@ -25,6 +25,7 @@ struct AdmissionState {
   std::uint32_t whole = 0;         // slots taken by whole utterances
   std::uint32_t whole_passed_over = 0;  // others admitted since a whole utterance waits
   bool listener_short = false;     // an admitted listener is about to run dry
+  bool newcomer_fits = true;       // beside those who are heard faster than they speak, of whom the number alone says too little
   TimePoint oldest_submitted{};    // of those waiting
   TimePoint now{};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <functional>
 #include <random>
 #include <utility>
 
@@ -98,6 +99,7 @@ EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& optio
   decode_rows_.reserve(options.max_batch);
   decode_plan_.reserve(options.max_batch);
   decode_work_.reserve(options.max_batch);
+  paces_.reserve(options.max_batch + 1);
 }
 
 EngineLoop::Turn EngineLoop::turn() {
@@ -144,7 +146,7 @@ void EngineLoop::drop_cancelled_and_expired() {
 
 // What the listeners still have to hear, and with that who needs the engine most.
 void EngineLoop::hear_listeners() {
-  const auto early = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.early; });
+  const auto early = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.early && row.runnable(); });
   pacing_.begin_turn(static_cast<std::uint32_t>(step_plan_.rows.size()), static_cast<std::uint32_t>(early), now_);
   needed_now_ = anyone_listens_ = false;
   least_spare_ = Duration::max();
@@ -189,6 +191,7 @@ void EngineLoop::admit() {
   bool admitted = false;
   for (;;) {
     auto state = admission_state();
+    if (state.waiting.newcomers > 0) state.newcomer_fits = keeps_up_with(waiting_.first_newcomer().request.pace);
     if (admitted) state.now = TimePoint::max();  // company has come: the rest of it does not wait
     const auto decision = decide_admission(state, rules);
     admission_at_ = decision.wait_until;
@@ -204,6 +207,19 @@ void EngineLoop::admit() {
   note_prefixes();
 }
 
+// With all who are heard and one more. While nobody is heard faster than they speak this is a matter of their number, which the rules of
+// admission look at.
+bool EngineLoop::keeps_up_with(double newcomer) {
+  paces_.assign(1, newcomer);
+  for (const Row& row : rows_) {
+    if (!row.is_whole() && !row.follows) paces_.push_back(row.pace());
+  }
+  waiting_.for_each_due(rows_, [&](const Utterance& utterance) { paces_.push_back(utterance.request.pace); });
+  if (std::none_of(paces_.begin(), paces_.end(), [](double pace) { return pace > 1; })) return true;
+  std::sort(paces_.begin(), paces_.end(), std::greater<>());
+  return costs_.share_needed(paces_) <= max_load();
+}
+
 void EngineLoop::note_prefixes() {
   const auto stats = engine_.stats();
   const auto delta = static_cast<std::int64_t>(stats.prefix_cache_bytes) - static_cast<std::int64_t>(engine_stats_.prefix_cache_bytes);
@@ -214,31 +230,29 @@ void EngineLoop::note_prefixes() {
 
 void EngineLoop::admit_one(UtterancePtr utterance) {
   worked_ = true;
-  const auto& request = utterance->request;
-  Error refusal;
+  const auto slot = acquire_slot(*utterance);
+  if (!slot.ok()) return give_final_error(mailbox_, metrics_, *utterance, StopReason::kFailed, slot.error());
+  const bool follows = in_slot(utterance->request.listener, rows_);
+  Row& row = rows_.emplace_back();
+  row.utterance = std::move(utterance);
+  row.slot = *slot;
+  row.leads_since_step = engine_steps_;
+  row.follows = follows && !row.is_whole();
+  row.playback = PlaybackClock(row.utterance->request.runs_dry_at);
+  if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
+  row.urgency = pacing_.urgency(row, engine_.prefill_left(row.slot), now_);
+  needed_now_ |= row.urgency == Urgency::kNow && row.runnable();
+  anyone_listens_ |= !row.is_whole();
+  if (row.is_text()) row.text_tokens.reserve(row.utterance->request.sampling.max_steps);
+}
+
+Result<engine::SlotId> EngineLoop::acquire_slot(const Utterance& utterance) {
   try {
-    auto slot = engine_.acquire(request.prompt, request.sampling);
-    if (slot.ok()) {
-      const bool follows = in_slot(request.listener, rows_);
-      Row& row = rows_.emplace_back();
-      row.utterance = std::move(utterance);
-      row.slot = *slot;
-      row.joined_at_step = engine_steps_;
-      row.follows = follows && !row.is_whole();
-      row.playback = PlaybackClock(row.utterance->request.runs_dry_at);
-      if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
-      row.urgency = pacing_.urgency(row, engine_.prefill_left(row.slot), now_);
-      needed_now_ |= row.urgency == Urgency::kNow && row.runnable();
-      anyone_listens_ |= !row.is_whole();
-      if (row.is_text()) row.text_tokens.reserve(row.utterance->request.sampling.max_steps);
-      return;
-    }
-    refusal = slot.error();
+    return engine_.acquire(utterance.request.prompt, utterance.request.sampling);
   } catch (const std::exception& failure) {
-    spdlog::error("request {}: the engine could not take utterance {}: {}", request.request_id, utterance->id, failure.what());
-    refusal = {ErrorCode::kEngineFailure, "the engine could not take this utterance", {}, {}};
+    spdlog::error("request {}: the engine could not take utterance {}: {}", utterance.request.request_id, utterance.id, failure.what());
+    return Error{ErrorCode::kEngineFailure, "the engine could not take this utterance", {}, {}};
   }
-  give_final_error(mailbox_, metrics_, *utterance, StopReason::kFailed, refusal);
 }
 
 void EngineLoop::plan() {
@@ -347,8 +361,9 @@ void EngineLoop::deliver() {
     ++row.pieces;
     row.samples += work.samples;
     // What an utterance ahead of its turn gives is not heard yet.
-    if (row.playback.started() && !row.is_whole() && !row.follows) metrics_.piece_delivered(row.playback.left(now), row.early);
-    const Duration audio = pacing_.audio(work.samples);
+    if (row.playback.started() && !row.is_whole() && !row.follows) metrics_.piece_delivered(row.playback.left(now));
+    if (row.early) metrics_.low_latency_piece();
+    const Duration audio = pacing_.heard_in(work.samples, row.pace());
     row.playback.deliver(now, audio);
     if (!row.follows) lengthen_followers(row, now, audio);
     const bool taken = call_sink(*row.utterance, [&] { row.utterance->sink->on_pcm(work.pcm.first(work.samples), work.last); });
@@ -371,8 +386,7 @@ void EngineLoop::lengthen_followers(const Row& leader, TimePoint now, Duration a
 void EngineLoop::free_finished() {
   for (Row& row : rows_) {
     if (row.gone || !row.complete()) continue;
-    engine_.release(row.slot);
-    row.gone = true;
+    give_up_slot(row);
     Utterance& utterance = *row.utterance;
     mailbox_.forget(utterance.id);
     const auto sink = std::exchange(utterance.sink, nullptr);
@@ -380,7 +394,6 @@ void EngineLoop::free_finished() {
         .stop = row.stop, .steps = row.steps, .samples = row.samples, .text_tokens = std::move(row.text_tokens)};
     call_sink(utterance, [&] { sink->on_done(summary); });
     metrics_.utterance_finished(metric_name(row.stop));
-    residence_.left_after(engine_steps_ - row.joined_at_step);
   }
   remove_gone();
 }
@@ -399,10 +412,15 @@ void EngineLoop::fail_rows(std::span<const std::uint32_t> rows, std::string_view
 
 void EngineLoop::end(Row& row, StopReason stop, Error error) {
   assert(!row.gone);
-  engine_.release(row.slot);
-  row.gone = true;
+  give_up_slot(row);
   worked_ = true;
   give_final_error(mailbox_, metrics_, *row.utterance, stop, error);
+}
+
+void EngineLoop::give_up_slot(Row& row) {
+  engine_.release(row.slot);
+  row.gone = true;
+  if (!row.follows) residence_.left_after(engine_steps_ - row.leads_since_step, row.utterance->is_newcomer());
 }
 
 void EngineLoop::remove_gone() {
@@ -417,16 +435,19 @@ void EngineLoop::rows_changed() {
   metrics_.add_active_rows(static_cast<std::int64_t>(rows_.size()) - before);
   // The earliest utterance of a listener leads, the others follow.
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].follows) rows_[i].follows = in_slot(rows_[i].utterance->request.listener, std::span(rows_).first(i));
+    if (!rows_[i].follows || in_slot(rows_[i].utterance->request.listener, std::span(rows_).first(i))) continue;
+    rows_[i].follows = false;
+    rows_[i].leads_since_step = engine_steps_;
   }
   publish_outlook();
 }
 
 void EngineLoop::publish_outlook() {
-  const std::uint32_t streams = costs_.realtime_streams(options_.max_load_percent / 100.0, options_.max_batch);
+  const std::uint32_t streams = costs_.realtime_streams(max_load(), options_.max_batch);
   realtime_streams_.store(streams, std::memory_order_relaxed);
   auto state = admission_state();
-  const auto places = free_places(state, {.max_batch = options_.max_batch, .realtime_streams = streams});
+  auto places = free_places(state, {.max_batch = options_.max_batch, .realtime_streams = streams});
+  if (places > 0 && !keeps_up_with(1)) places = 0;
   const std::uint32_t sharing = streams == 0 ? options_.max_batch : streams;
   mailbox_.set_outlook({.free_places = places, .interval = residence_.interval(costs_.round(sharing), sharing)});
 }

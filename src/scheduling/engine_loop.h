@@ -55,14 +55,18 @@ class EngineLoop {
   void deliver();
   void free_finished();
 
+  double max_load() const noexcept { return options_.max_load_percent / 100.0; }
   AdmissionState admission_state() const;
+  bool keeps_up_with(double newcomer);
   void admit_one(UtterancePtr utterance);
+  Result<engine::SlotId> acquire_slot(const Utterance& utterance);
   void note_prefixes();
   void note_yielding();
   void lengthen_followers(const Row& leader, TimePoint now, Duration audio);
   void record(Row& row, const engine::StepOutcome& outcome);
   void fail_rows(std::span<const std::uint32_t> rows, std::string_view what);
   void end(Row& row, engine::StopReason stop, Error error);
+  void give_up_slot(Row& row);
   void remove_gone();
   void rows_changed();
   void publish_outlook();
@@ -103,6 +107,7 @@ class EngineLoop {
   std::vector<engine::StepOutcome> outcomes_;
   std::vector<DecodeRow> decode_rows_;
   DecodePlan decode_plan_;  // what decode_work_ holds, in its order
+  std::vector<double> paces_;
   std::vector<std::uint32_t> failed_;
   std::uint32_t decoded_steps_ = 0, decoder_work_ = 0, early_work_ = 0;
   std::vector<engine::DecodeWork> decode_work_;

@@ -20,6 +20,7 @@ Mailbox::Mailbox(std::uint32_t max_queue, std::chrono::milliseconds max_wait, co
 
 Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std::shared_ptr<engine::UtteranceSink> sink) {
   if (!sink) return Error{ErrorCode::kInvalidArgument, "an utterance needs a sink", "sink", {}};
+  if (!(request.pace > 0)) return Error{ErrorCode::kInvalidArgument, "the pace must be above 0", "pace", {}};
   auto utterance = std::make_shared<Utterance>();
   utterance->request = std::move(request);
   utterance->sink = std::move(sink);
@@ -31,7 +32,7 @@ Result<engine::UtteranceId> Mailbox::post(engine::UtteranceRequest request, std:
   arrivals_.push_back(utterance);
   live_.emplace(utterance->id, utterance);
   ++queued_;
-  if (utterance->is_newcomer()) ++newcomers_;
+  if (auto* const count = count_of(utterance->request)) ++*count;
   metrics_.add_queue_length(1);
   wake();
   return utterance->id;
@@ -44,13 +45,23 @@ std::optional<Error> Mailbox::refusal(const engine::UtteranceRequest& request) c
     return Error{ErrorCode::kQueueFull, "the server is busy: " + why + "; try again in " + in_words(advice), {}, advice};
   };
   if (queued_ >= max_queue_) {
-    return busy(advice_when_full(outlook_, newcomers_), std::to_string(queued_) + " utterances are waiting");
+    return busy(advice_when_full(outlook_, newcomers_ + files_), std::to_string(queued_) + " utterances are waiting");
   }
-  const Duration wait = tts::scheduling::expected_wait(outlook_, newcomers_);
+  const Duration wait = wait_of(request.delivery);
   if (is_newcomer(request) && max_wait_.count() > 0 && wait > max_wait_) {
     return busy(advice_when_long(wait, max_wait_), "the wait would be about " + in_words(wait));
   }
   return std::nullopt;
+}
+
+// Streams do not wait for files, or hardly: see decide_admission.
+Duration Mailbox::wait_of(engine::Delivery delivery) const {
+  return tts::scheduling::expected_wait(outlook_, delivery == engine::Delivery::kWhole ? newcomers_ + files_ : newcomers_);
+}
+
+std::uint32_t* Mailbox::count_of(const engine::UtteranceRequest& request) noexcept {
+  if (request.delivery == engine::Delivery::kWhole) return &files_;
+  return is_newcomer(request) ? &newcomers_ : nullptr;
 }
 
 void Mailbox::cancel(engine::UtteranceId id) noexcept {
@@ -87,7 +98,7 @@ std::uint32_t Mailbox::queued() const {
 
 Duration Mailbox::expected_wait() const {
   const std::lock_guard lock(mutex_);
-  return tts::scheduling::expected_wait(outlook_, newcomers_);
+  return wait_of(engine::Delivery::kStreamed);
 }
 
 void Mailbox::set_outlook(const Outlook& outlook) {
@@ -108,7 +119,7 @@ void Mailbox::take(std::vector<UtterancePtr>& arrivals) {
 void Mailbox::leave_queue(const Utterance& utterance) {
   const std::lock_guard lock(mutex_);
   --queued_;
-  if (utterance.is_newcomer()) --newcomers_;
+  if (auto* const count = count_of(utterance.request)) --*count;
   metrics_.add_queue_length(-1);
 }
 

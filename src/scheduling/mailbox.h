@@ -34,7 +34,7 @@ class Mailbox {
   void begin_stop(TimePoint cut_at);  // refuses new work from now on; an earlier cut_at replaces a later one
 
   std::uint32_t queued() const;
-  Duration expected_wait() const;  // of a newcomer posted now
+  Duration expected_wait() const;  // of a stream's first utterance posted now
   bool stopping() const noexcept { return cut_at() != TimePoint::max(); }
 
   // Engine's thread.
@@ -46,7 +46,9 @@ class Mailbox {
   void sleep_until(TimePoint wake_at);  // returns early when anything was posted, cancelled, paused or stopped
 
  private:
-  std::optional<Error> refusal(const engine::UtteranceRequest& request) const;  // requires mutex_, as the next
+  std::optional<Error> refusal(const engine::UtteranceRequest& request) const;  // requires mutex_, as the next three
+  Duration wait_of(engine::Delivery delivery) const;                            // of a newcomer
+  std::uint32_t* count_of(const engine::UtteranceRequest& request) noexcept;    // null: its listener has been let in
   void wake();
 
   const std::uint32_t max_queue_;
@@ -56,10 +58,10 @@ class Mailbox {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<UtterancePtr> arrivals_;  // guarded by mutex_, as the next five
+  std::vector<UtterancePtr> arrivals_;  // guarded by mutex_, as the next six
   std::unordered_map<engine::UtteranceId, UtterancePtr> live_;
   std::uint32_t queued_ = 0;
-  std::uint32_t newcomers_ = 0;  // of those queued
+  std::uint32_t newcomers_ = 0, files_ = 0;  // of those queued: first utterances of streams, and whole ones
   Outlook outlook_;
   engine::UtteranceId last_id_ = 0;
   std::atomic<bool> dirty_{false};  // set under mutex_; lets an idle take() skip the lock

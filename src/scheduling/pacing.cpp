@@ -34,20 +34,25 @@ Pacing::Pacing(const SchedulerOptions& options, const engine::EngineInfo& info, 
       low_lookahead_(std::min(options.lookahead, info.lookahead_steps)),
       chunk_steps_(options.chunk_steps),
       prefill_chunk_(options.prefill_chunk),
-      audio_per_step_(audio(info.samples_per_step)) {}
+      audio_per_step_(heard_in(info.samples_per_step)) {}
 
 void Pacing::begin_turn(std::uint32_t stepping, std::uint32_t early, TimePoint now) noexcept {
   early_rows_ = early;
   round_ = costs_.known() ? costs_.round(std::max(stepping, 1U)) : Duration(0);
   // Early sound pays only while steps are made faster than they are heard: else the row never reaches the exact lookahead, each of its
   // pieces costs that much extra, and the machine has less time for all.
-  early_pays_ = kLeastPace * std::chrono::duration<double>(round_) <= audio_per_step_ && early < kMostEarlyRows &&
-                costs_.early_share(now) < kMostEarlyShare;
+  const bool room = early < kMostEarlyRows && costs_.early_share(now) < kMostEarlyShare;
+  most_early_pace_ = room ? made_per_heard() / kLeastPace : 0;
 }
 
-Duration Pacing::audio(std::uint64_t samples) const noexcept {
+Duration Pacing::heard_in(std::uint64_t samples, double pace) const noexcept {
   constexpr std::uint64_t kTicksPerSecond = Duration(std::chrono::seconds(1)).count();
-  return Duration(static_cast<Duration::rep>(samples * kTicksPerSecond / sample_rate_));
+  return Duration(static_cast<Duration::rep>(static_cast<double>(samples * kTicksPerSecond / sample_rate_) / pace));
+}
+
+// Steps made in the time in which one is heard.
+double Pacing::made_per_heard() const noexcept {
+  return static_cast<double>(audio_per_step_.count()) / static_cast<double>(std::max(round_, Duration(1)).count());
 }
 
 Pacing::Mode Pacing::mode_of(const Row& row) const noexcept {
@@ -68,12 +73,12 @@ std::uint32_t Pacing::unheard(const Row& row) const noexcept {
 }
 
 // A first piece must last until the second can be there, and the longer the slower the row gains on its listener.
-std::uint32_t Pacing::first_early_chunk() const noexcept {
-  const double gain = static_cast<double>(audio_per_step_.count()) / static_cast<double>(std::max(round_, Duration(1)).count()) - 1;
+std::uint32_t Pacing::first_early_chunk(double pace) const noexcept {
+  const double gain = made_per_heard() / pace - 1;
   const double head_start = gain > 0 ? kHeadStart / gain : chunk_steps_;
   // Others may need an early piece at the same time.
   const Duration until_second = urgency_rules_.thin + (1 + early_rows_) * (round_ + costs_.decode(exact_lookahead_)) + kLeastChunk * round_;
-  const double lasting = static_cast<double>(until_second.count()) / static_cast<double>(audio_per_step_.count());
+  const double lasting = pace * static_cast<double>(until_second.count()) / static_cast<double>(audio_per_step_.count());
   const double steps = std::ceil(std::min({std::max(head_start, lasting), static_cast<double>(chunk_steps_)}));
   return std::max(low_ramp_.steps(0), static_cast<std::uint32_t>(steps));
 }
@@ -81,7 +86,7 @@ std::uint32_t Pacing::first_early_chunk() const noexcept {
 std::uint32_t Pacing::chunk_of(const Row& row, bool low, Duration left) const noexcept {
   if (row.is_whole()) return max_pending_;
   const ChunkRamp& ramp = low ? low_ramp_ : exact_ramp_;
-  if (!row.playback.started()) return low ? first_early_chunk() : ramp.steps(0);
+  if (!row.playback.started()) return low ? first_early_chunk(row.pace()) : ramp.steps(0);
   if (left >= kPatientLeft) return std::max(chunk_steps_, std::min(max_pending_, 2 * chunk_steps_));
   // A later sentence begins with a listener who has something to hear: nothing is gained by a small piece.
   return row.pieces == 0 ? chunk_steps_ : ramp.steps(row.pieces);
@@ -91,7 +96,7 @@ bool Pacing::may_be_early(const Row& row, std::uint32_t unheard, TimePoint now) 
   const Mode mode = mode_of(row);
   if (mode == Mode::kExact) return false;
   if (row.early) return true;
-  if (!early_pays_) return false;
+  if (row.pace() > most_early_pace_) return false;
   if (mode == Mode::kLow || row.playback.started()) return true;
   const std::uint32_t wanted = exact_lookahead_ + exact_ramp_.steps(0);
   const Duration still = (wanted - std::min(wanted, unheard)) * round_ + costs_.decode(wanted);

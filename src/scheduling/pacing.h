@@ -24,7 +24,7 @@ class Pacing {
   // reached the exact lookahead.
   void begin_turn(std::uint32_t stepping, std::uint32_t early, TimePoint now) noexcept;
 
-  Duration audio(std::uint64_t samples) const noexcept;
+  Duration heard_in(std::uint64_t samples, double pace = 1) const noexcept;  // time in which so many are heard
   Urgency urgency(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept;
   // What the listener will have left when the row's next sound could be there; and whether that is too little for company.
   bool is_thin(Duration spare) const noexcept { return spare < urgency_rules_.thin; }
@@ -41,7 +41,8 @@ class Pacing {
   std::uint32_t chunk_of(const Row& row, bool low, Duration left) const noexcept;
   bool may_be_early(const Row& row, std::uint32_t unheard, TimePoint now) const noexcept;
   Duration next_sound(const Row& row, std::uint32_t prefill_left) const noexcept;
-  std::uint32_t first_early_chunk() const noexcept;
+  std::uint32_t first_early_chunk(double pace) const noexcept;
+  double made_per_heard() const noexcept;
 
   const CostModel& costs_;
   const UrgencyRules urgency_rules_;
@@ -54,7 +55,7 @@ class Pacing {
   const Duration audio_per_step_;
   std::uint32_t early_rows_ = 0;
   Duration round_{0};
-  bool early_pays_ = false;
+  double most_early_pace_ = 0;  // of the listeners to whose rows early sound may be given
 };
 
 }  // namespace tts::scheduling

@@ -24,7 +24,7 @@ struct Row {
   bool gone = false;  // got its final call; removed at the end of the verb that set it
   std::vector<std::int32_t> text_tokens;
 
-  std::uint64_t joined_at_step = 0;  // steps of the engine before this row came
+  std::uint64_t leads_since_step = 0;  // steps of the engine before this row had its listener's place, alone or before those that follow
   bool follows = false;              // an earlier utterance of its listener is in another slot
   PlaybackClock playback;            // of the listener, as far as this utterance knows
   bool early = false;                // the last piece had less than exact lookahead
@@ -32,6 +32,7 @@ struct Row {
   Urgency urgency = Urgency::kNow;   // at the start of the turn
 
   bool is_text() const noexcept { return utterance->request.prompt.stage == engine::Stage::kText; }
+  double pace() const noexcept { return utterance->request.pace; }
   bool is_whole() const noexcept { return utterance->request.delivery == engine::Delivery::kWhole; }
   bool runnable() const noexcept {
     return !gone && !utterance->cancelled.load(std::memory_order_relaxed) && !utterance->paused.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "wait_estimate.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tts::scheduling {
 namespace {
@@ -29,15 +30,19 @@ std::chrono::milliseconds advice_when_long(Duration wait, std::chrono::milliseco
   return within_reason(wait - max_wait);
 }
 
-void Residence::left_after(std::uint64_t steps) noexcept {
-  constexpr double kNewest = 0.1;
-  steps_ += std::max(kNewest, 1.0 / (seen_ + 1.0)) * (static_cast<double>(steps) - steps_);
-  ++seen_;
+void Residence::left_after(std::uint64_t steps, bool first) noexcept {
+  constexpr double kMemory = 0.9;  // per listener, however many utterances they have
+  if (first) {
+    const double keep = std::exchange(seen_, true) ? kMemory : 0;
+    steps_ *= keep;
+    listeners_ = listeners_ * keep + 1;
+  }
+  steps_ += static_cast<double>(steps);
 }
 
 Duration Residence::interval(Duration round, std::uint32_t rows) const noexcept {
   if (rows == 0) return Duration(0);
-  return Duration(static_cast<Duration::rep>(steps_ * static_cast<double>(round.count()) / rows));
+  return Duration(static_cast<Duration::rep>(steps_ / listeners_ * static_cast<double>(round.count()) / rows));
 }
 
 }  // namespace tts::scheduling

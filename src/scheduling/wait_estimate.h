@@ -26,17 +26,21 @@ Duration expected_wait(const Outlook& outlook, std::uint32_t waiting) noexcept;
 std::chrono::milliseconds advice_when_full(const Outlook& outlook, std::uint32_t waiting) noexcept;
 std::chrono::milliseconds advice_when_long(Duration wait, std::chrono::milliseconds max_wait) noexcept;
 
-// How many steps of the engine an utterance usually keeps its slot for: those it takes part in and those it sits out. Not thread-safe.
+// How many steps of the engine a listener usually keeps a place for, with all its utterances one after the other: those it takes part in
+// and those it sits out. Not thread-safe.
 class Residence {
  public:
-  void left_after(std::uint64_t steps) noexcept;
+  // An utterance has left, whatever the reason. `steps`: since it had its listener's place, so not those beside an earlier one.
+  // first: its listener came with it.
+  void left_after(std::uint64_t steps, bool first) noexcept;
 
-  // Time between two departures when `rows` utterances share steps of that duration.
+  // Time between two departures when `rows` listeners share steps of that duration.
   Duration interval(Duration round, std::uint32_t rows) const noexcept;
 
  private:
   double steps_ = 200;  // about 4 s of sound, until something was seen
-  std::uint32_t seen_ = 0;
+  double listeners_ = 1;
+  bool seen_ = false;
 };
 
 }  // namespace tts::scheduling

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace tts::scheduling {
-namespace {
-
-bool ahead(const Utterance& utterance, std::span<const Row> rows) noexcept { return in_slot(utterance.request.listener, rows); }
-
-}  // namespace
-
 bool in_slot(std::uint64_t listener, std::span<const Row> rows) noexcept {
   return listener != 0 && std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
            return !row.gone && row.utterance->request.listener == listener;
@@ -31,7 +25,8 @@ Waiting WaitingRoom::count(std::span<const Row> rows) const noexcept {
   Waiting waiting;
   waiting.newcomers = static_cast<std::uint32_t>(newcomers_.size());
   waiting.whole = static_cast<std::uint32_t>(whole_.size());
-  for (const auto& utterance : later_) ++(ahead(*utterance, rows) ? waiting.ahead : waiting.due);
+  for_each_due(rows, [&](const Utterance&) { ++waiting.due; });
+  waiting.ahead = static_cast<std::uint32_t>(later_.size()) - waiting.due;
   return waiting;
 }
 
@@ -53,8 +48,9 @@ UtterancePtr WaitingRoom::take(Next next, std::span<const Row> rows) {
   if (next == Next::kNewcomer) return from_front(newcomers_);
   if (next == Next::kWhole) return from_front(whole_);
   const bool wanted_ahead = next == Next::kAhead;
-  const auto found =
-      std::find_if(later_.begin(), later_.end(), [&](const UtterancePtr& utterance) { return ahead(*utterance, rows) == wanted_ahead; });
+  const auto found = std::find_if(later_.begin(), later_.end(), [&](const UtterancePtr& utterance) {
+    return in_slot(utterance->request.listener, rows) == wanted_ahead;
+  });
   assert(found != later_.end());
   auto utterance = std::move(*found);
   later_.erase(found);

@@ -11,6 +11,9 @@
 
 namespace tts::scheduling {
 
+// True when an utterance of this listener is in a slot.
+bool in_slot(std::uint64_t listener, std::span<const Row> rows) noexcept;
+
 // Belongs to the engine's thread.
 class WaitingRoom {
  public:
@@ -22,7 +25,8 @@ class WaitingRoom {
   Waiting count(std::span<const Row> rows) const noexcept;
   TimePoint oldest_submitted() const noexcept;  // max() = empty
 
-  UtterancePtr take(Next next, std::span<const Row> rows);  // one of these must wait
+  const Utterance& first_newcomer() const { return *newcomers_.front(); }  // one must wait, as in the next
+  UtterancePtr take(Next next, std::span<const Row> rows);
 
   // Removes those for which `leaves(*utterance)` is true.
   template <class Leaves>
@@ -40,12 +44,16 @@ class WaitingRoom {
     for (const auto& utterance : whole_) visit(*utterance);
   }
 
+  template <class Visit>
+  void for_each_due(std::span<const Row> rows, Visit visit) const {
+    for (const auto& utterance : later_) {
+      if (!in_slot(utterance->request.listener, rows)) visit(*utterance);
+    }
+  }
+
  private:
   std::deque<UtterancePtr> newcomers_, whole_;  // first come, first served
   std::vector<UtterancePtr> later_;             // of listeners who hear something already
 };
-
-// True when an utterance of this listener is in a slot.
-bool in_slot(std::uint64_t listener, std::span<const Row> rows) noexcept;
 
 }  // namespace tts::scheduling

@@ -11,6 +11,7 @@ engine::UtteranceRequest utterance_of(const SynthesisRequest& request) {
   utterance.deadline = request.deadline;
   utterance.delivery = request.whole ? engine::Delivery::kWhole : engine::Delivery::kStreamed;
   utterance.latency = request.latency;
+  utterance.pace = request.speed;
   return utterance;
 }
 

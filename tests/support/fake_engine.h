@@ -79,6 +79,7 @@ class FakeVoice {
 struct FakeEngineControl {
   std::function<void(std::uint64_t call)> before_step;    // calls count from 1
   std::function<void(std::uint64_t call)> before_decode;  // likewise
+  std::function<void()> before_acquire;
   std::function<void(std::span<const engine::StepWork> work)> step_work;      // what the call is about, after before_step
   std::function<void(std::span<const engine::DecodeWork> work)> decode_work;  // likewise
   engine::EngineStats stats;  // what the engine says; engine's thread once it runs
@@ -119,6 +120,7 @@ class FakeEngine final : public engine::StepEngine {
 
   Result<engine::SlotId> acquire(const engine::UtterancePrompt& prompt, const engine::SamplingParams& sampling) override {
     check_thread();
+    if (control_->before_acquire) control_->before_acquire();
     if (prompt.tokens.empty()) return Error{ErrorCode::kInvalidArgument, "the prompt is empty", {}, {}};
     for (const auto token : prompt.tokens) {
       if (token < 0 || token >= options_.vocabulary) return Error{ErrorCode::kInvalidArgument, "token outside the vocabulary", {}, {}};

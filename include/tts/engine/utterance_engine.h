@@ -37,6 +37,7 @@ struct UtteranceRequest {
   Latency latency = Latency::kDefault;       // whole utterances are always exact
   std::uint64_t listener = 0;                // utterances heard one after the other share it, so that they count as one stream and the
                                              // later one yields to the earlier; 0 = a listener of its own
+  double pace = 1.0;                         // of the listener: seconds of sound heard in a second, > 0
   TimePoint runs_dry_at{};                   // streamed: when the listener has heard all that earlier utterances of its request gave;
                                              // zero = nothing is heard yet, every moment until the first sample is silence
   TimePoint deadline = TimePoint::max();     // past it the utterance stops with kDeadlineExceeded
@@ -67,7 +68,7 @@ struct EngineLoad {
   std::uint32_t max_active = 0;  // slots
   std::uint32_t max_queued = 0;
   std::uint32_t realtime_streams = 0;           // streams that can be kept gap-free by what was measured lately; 0 = not known yet
-  std::chrono::milliseconds expected_wait{0};   // of a newcomer, before it gets a slot
+  std::chrono::milliseconds expected_wait{0};   // of a new stream, before it gets a slot
 };
 
 struct EngineHealth {

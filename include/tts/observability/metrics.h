@@ -21,7 +21,8 @@ class Metrics {
   void add_active_rows(std::int64_t delta);   // tts_active_rows
   void rows_skipped(std::uint32_t rows);      // tts_skipped_rows_total
   // A piece of sound reached its listener, who had that much left to hear; negative = had run dry that long ago.
-  void piece_delivered(std::chrono::duration<double> left, bool low_latency);
+  void piece_delivered(std::chrono::duration<double> left);
+  void low_latency_piece();  // tts_low_latency_pieces_total
   void prefixes_looked_up(std::uint64_t hits, std::uint64_t misses, std::int64_t held_bytes_delta);  // tts_prefix_cache_*
   void step_done(std::uint32_t decode_rows, std::uint32_t prefill_tokens, std::chrono::duration<double> took);
   void decode_done(std::uint32_t streams, std::uint32_t steps, std::chrono::duration<double> took);

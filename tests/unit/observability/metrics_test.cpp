@@ -34,14 +34,13 @@ TEST(Metrics, EnginesOfOneProcessAddUp) {
 
 TEST(Metrics, UnderrunsAreNegativeSlack) {
   Metrics metrics;
-  metrics.piece_delivered(duration<double>(0.3), true);
-  metrics.piece_delivered(duration<double>(-0.25), false);
+  metrics.piece_delivered(duration<double>(0.3));
+  metrics.piece_delivered(duration<double>(-0.25));
   const auto text = metrics.render();
   EXPECT_THAT(text, HasSubstr("tts_underruns_total 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_underrun_seconds_total 0.25\n"));
   EXPECT_THAT(text, HasSubstr("tts_playback_slack_seconds_bucket{le=\"0\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_playback_slack_seconds_count 2\n"));
-  EXPECT_THAT(text, HasSubstr("tts_low_latency_pieces_total 1\n"));
 }
 
 TEST(Metrics, PrefixesOfSeveralEnginesAddUp) {
@@ -101,11 +100,12 @@ TEST(Metrics, StepsFeedRowsTokensAndTime) {
   EXPECT_THAT(text, HasSubstr("tts_decode_seconds_count 1\n"));
 }
 
-TEST(Metrics, GaugesFollowTheirDeltas) {
+TEST(Metrics, GaugesFollowTheirDeltasAndCountersCount) {
   Metrics metrics;
   metrics.add_stream_bytes(500);
   metrics.add_stream_bytes(-200);
   metrics.add_connections(1);
+  metrics.low_latency_piece();
   metrics.set_limit("max_queue", 256);
   metrics.set_ready(true);
   metrics.set_build_info("1.2.3", "nano", "cpu", "int8 weights");
@@ -113,10 +113,11 @@ TEST(Metrics, GaugesFollowTheirDeltas) {
   const auto text = metrics.render();
   EXPECT_THAT(text, HasSubstr("tts_stream_buffer_bytes 300\n"));
   EXPECT_THAT(text, HasSubstr("tts_connections 1\n"));
+  EXPECT_THAT(text, HasSubstr("tts_low_latency_pieces_total 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_limit{name=\"max_queue\"} 256\n"));
   EXPECT_THAT(text, HasSubstr("tts_ready 1\n"));
   EXPECT_THAT(text, HasSubstr("tts_build_info{device=\"cpu\",model=\"nano\",precision=\"int8 weights\",version=\"1.2.3\"} 1\n"));
-  metrics.set_gpu_memory("cuda:1", 5'000'000'000);
+  EXPECT_THAT(text, HasSubstr("tts_gpu_memory_bytes{device=\"cuda:1\"} 5000000000\n"));
 }
 
 TEST(Metrics, FinishedSynthesisAddsAudio) {

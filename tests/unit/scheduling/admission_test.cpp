@@ -60,6 +60,15 @@ TEST(Admission, NobodyJoinsWhileAListenerIsShort) {
   EXPECT_EQ(next(state), Next::kNobody);
 }
 
+TEST(Admission, NewcomersWaitWhereFastListenersLeaveNoRoom) {
+  auto state = running(2, {.newcomers = 1});
+  state.newcomer_fits = false;
+  EXPECT_EQ(next(state), Next::kNobody);
+  state.listeners = state.active = 0;
+  state.now = kStart + milliseconds(2);
+  EXPECT_EQ(next(state), Next::kNewcomer) << "one is always served";
+}
+
 TEST(Admission, WhoWasLetInGoesOnBeforeNewcomersAndBeyondTheLimit) {
   EXPECT_EQ(next(running(9, {.due = 1, .newcomers = 3, .whole = 1})), Next::kDue);
   auto state = running(2, {.due = 1});

@@ -362,6 +362,23 @@ TEST(EngineLoop, ARejectedPromptGetsItsErrorAndNoSlot) {
   EXPECT_EQ(bench.mailbox.queued(), 0U);
 }
 
+TEST(EngineLoop, AnEngineThatCannotTakeAnUtteranceSaysSoAndGoesOn) {
+  Bench bench;
+  bench.control->before_acquire = [&] {
+    if (bench.last_id == 1) throw std::runtime_error("cannot read the speaker");
+  };
+  const auto lost = bench.submit(request_of(5));
+  bench.turn();
+  ASSERT_TRUE(lost->error().has_value());
+  EXPECT_EQ(lost->error()->code, ErrorCode::kEngineFailure);
+  EXPECT_EQ(lost.use_count(), 1);
+  EXPECT_EQ(bench.mailbox.queued(), 0U);
+  EXPECT_EQ(bench.loop.active(), 0U);
+  const auto fine = bench.submit(request_of(5));
+  bench.run_until_idle();
+  EXPECT_TRUE(fine->summary().has_value());
+}
+
 class ThrowingSink final : public engine::UtteranceSink {
  public:
   void on_pcm(std::span<const float>, bool) override { throw std::runtime_error("broken receiver"); }
@@ -510,6 +527,78 @@ TEST(EngineLoop, ALaterSentenceThatComesTooLateIsASilence) {
   bench.run_until_idle();
   EXPECT_TRUE(bench.exports("tts_underruns_total 1"));
   EXPECT_TRUE(bench.exports("tts_underrun_seconds_total 0.25"));
+}
+
+// Early sound at once: nothing takes time here, so every machine is fast enough for it.
+SchedulerOptions low_latency() {
+  auto options = at_once();
+  options.latency = LatencyMode::kLow;
+  return options;
+}
+
+test::FakeEngineOptions looking_far_ahead() {
+  test::FakeEngineOptions engine;
+  engine.info.lookahead_steps = 52;
+  engine.info.max_pending_steps = 32;
+  return engine;
+}
+
+TEST(EngineLoop, EveryPieceOfLowLatencyIsCountedTheFirstToo) {
+  Bench bench(low_latency(), looking_far_ahead());
+  int early = 0;
+  bench.control->decode_work = [&](std::span<const engine::DecodeWork> work) {
+    for (const auto& one : work) early += !one.last && one.lookahead < 52 ? 1 : 0;
+  };
+  const auto sink = bench.submit(request_of(60));
+  while (sink->pieces().empty()) bench.turn();
+  EXPECT_EQ(early, 1);
+  EXPECT_TRUE(bench.exports("tts_low_latency_pieces_total 1")) << bench.metrics.render();
+  bench.clock.advance(milliseconds(50));  // short of sound: one more
+  bench.run_until_idle();
+  EXPECT_GT(early, 1);
+  EXPECT_TRUE(bench.exports("tts_low_latency_pieces_total " + std::to_string(early)));
+}
+
+TEST(EngineLoop, ListenersWhoPausedInEarlySoundDoNotKeepItFromOthers) {
+  Bench bench(low_latency(), looking_far_ahead());
+  std::vector<std::shared_ptr<RecordingSink>> begun;
+  std::vector<engine::UtteranceId> ids;
+  for (int i = 0; i < 4; ++i) {
+    begun.push_back(bench.submit(request_of(60)));
+    ids.push_back(bench.last_id);
+  }
+  for (const auto& sink : begun) {
+    while (sink->pieces().empty()) bench.turn();
+  }
+  for (const auto id : ids) bench.mailbox.set_paused(id, true);
+  const auto newcomer = bench.submit(request_of(60));
+  for (int i = 0; i < 40; ++i) bench.turn();
+  EXPECT_FALSE(newcomer->pieces().empty()) << "10 steps of lookahead, not 52";
+}
+
+// What the next newcomer is told after three utterances of 100 steps on an engine with one slot.
+Duration wait_after_three(bool of_one_listener) {
+  auto options = at_once();
+  options.max_batch = 1;
+  Bench bench(options);
+  bench.control->before_step = [&](std::uint64_t) { bench.clock.advance(milliseconds(5)); };
+  bench.control->before_decode = [&](std::uint64_t) { bench.clock.advance(milliseconds(2)); };
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    auto request = request_of(50);
+    request.listener = of_one_listener ? 1 : 1 + i;
+    if (of_one_listener && i > 0) request.runs_dry_at = bench.clock.now();
+    bench.submit(request);
+    bench.run_until_idle();
+  }
+  bench.submit(request_of(500));
+  bench.turn();
+  return bench.mailbox.expected_wait();
+}
+
+TEST(EngineLoop, AListenerKeepsItsPlaceUntilTheLastSentence) {
+  const auto one = wait_after_three(true), three = wait_after_three(false);
+  EXPECT_GT(three, milliseconds(400));
+  EXPECT_NEAR(static_cast<double>(one.count()), 3.0 * static_cast<double>(three.count()), 0.05 * static_cast<double>(one.count()));
 }
 
 TEST(EngineLoop, NobodyListensToAFile) {

@@ -1,5 +1,7 @@
 #include "mailbox.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "support/manual_clock.h"
@@ -65,6 +67,26 @@ TEST_F(MailboxTest, RefusesNewcomersWhoWouldWaitTooLong) {
   EXPECT_TRUE(mailbox_.post(later, std::make_shared<test::RecordingSink>()).ok()) << "its listener has been let in";
 }
 
+TEST_F(MailboxTest, StreamsDoNotWaitForFilesButFilesForBoth) {
+  Mailbox mailbox{10, std::chrono::milliseconds(10000), clock_, metrics_};
+  const auto post = [&](engine::Delivery delivery) {
+    engine::UtteranceRequest request;
+    request.delivery = delivery;
+    return mailbox.post(std::move(request), std::make_shared<test::RecordingSink>());
+  };
+  mailbox.set_outlook({.free_places = 0, .interval = std::chrono::seconds(3)});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(post(engine::Delivery::kWhole).ok());
+  EXPECT_EQ(post(engine::Delivery::kWhole).error().retry_after, std::chrono::seconds(2));
+  EXPECT_EQ(mailbox.expected_wait(), std::chrono::seconds(3));
+  EXPECT_TRUE(post(engine::Delivery::kStreamed).ok());
+  EXPECT_EQ(mailbox.expected_wait(), std::chrono::seconds(6));
+  std::vector<UtterancePtr> arrivals;
+  mailbox.take(arrivals);
+  for (const auto& utterance : arrivals) mailbox.leave_queue(*utterance);
+  EXPECT_EQ(mailbox.expected_wait(), std::chrono::seconds(3));
+  EXPECT_EQ(mailbox.queued(), 0U);
+}
+
 TEST_F(MailboxTest, WithoutALimitAnyWaitIsAccepted) {
   Mailbox patient{3, std::chrono::milliseconds(0), clock_, metrics_};
   patient.set_outlook({.free_places = 0, .interval = std::chrono::hours(1)});
@@ -81,6 +103,14 @@ TEST_F(MailboxTest, ExportsTheQueueLength) {
 }
 
 TEST_F(MailboxTest, RefusesAnUtteranceNobodyListensTo) { EXPECT_EQ(mailbox_.post({}, nullptr).error().code, ErrorCode::kInvalidArgument); }
+
+TEST_F(MailboxTest, RefusesAPaceAtWhichNothingIsHeard) {
+  for (const double pace : {0.0, -1.0, std::nan("")}) {
+    engine::UtteranceRequest request;
+    request.pace = pace;
+    EXPECT_EQ(mailbox_.post(std::move(request), std::make_shared<test::RecordingSink>()).error().param, "pace") << pace;
+  }
+}
 
 TEST_F(MailboxTest, FlagsReachTheUtteranceUntilItIsForgotten) {
   const auto id = *post();

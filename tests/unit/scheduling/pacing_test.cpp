@@ -95,6 +95,16 @@ TEST(Pacing, EarlySoundOnlyWhereItCanCatchUp) {
   EXPECT_TRUE(paced.decode_row(begun).may_be_early) << "but whoever has begun goes on";
 }
 
+TEST(Pacing, WhoHearsFasterNeedsAFasterMachineForEarlySound) {
+  auto fast = row(14, engine::Latency::kLow);
+  fast.utterance->request.pace = 2;
+  EXPECT_TRUE(Paced(milliseconds(7)).decode_row(fast).may_be_early);
+  EXPECT_FALSE(Paced(milliseconds(12)).decode_row(fast).may_be_early) << "1.8 steps in the time in which two are heard";
+  EXPECT_TRUE(Paced(milliseconds(12)).decode_row(row(14, engine::Latency::kLow)).may_be_early);
+  EXPECT_GT(Paced(milliseconds(7)).decode_row(fast).chunk, Paced(milliseconds(7)).decode_row(row(14, engine::Latency::kLow)).chunk);
+  EXPECT_EQ(Paced(milliseconds(7)).pacing->heard_in(24000, 2.0), milliseconds(500));
+}
+
 TEST(Pacing, AFirstEarlyPieceLastsUntilTheSecond) {
   const auto fast = Paced(milliseconds(3), LatencyMode::kLow).decode_row(row(14)).chunk;
   const auto slow = Paced(milliseconds(12), LatencyMode::kLow).decode_row(row(14)).chunk;

@@ -111,6 +111,32 @@ TEST_P(Machines, NobodyRunsDryUpToCapacityAndBeyondItNewcomersWait) {
   EXPECT_FALSE(listeners.back()->first_sound()) << "waits";
 }
 
+TEST_P(Machines, WhoHearsFasterCountsForMore) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  const std::uint32_t streams = simulation.loop.realtime_streams();
+  Listeners listeners;
+  for (std::uint32_t i = 0; i < streams; ++i) listeners.push_back(simulation.ask({.steps = 3000, .pace = 2}));
+  simulation.run_for(seconds(15));
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+  EXPECT_LT(simulation.loop.active(), 0.65 * streams);
+  EXPECT_GT(simulation.loop.active(), 0.2 * streams);
+}
+
+TEST_P(Machines, FastAndUsualListenersTogetherLeaveNoGaps) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  const std::uint32_t streams = simulation.loop.realtime_streams();
+  Listeners listeners;
+  for (std::uint32_t i = 0; i < streams + 10; ++i) {
+    listeners.push_back(simulation.ask({.steps = 2000, .pace = i % 4 == 0 ? 1.5 : i % 4 == 1 ? 0.75 : 1.0}));
+    simulation.run_for(milliseconds(100));
+  }
+  simulation.run_for(seconds(10));
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+  EXPECT_GT(simulation.loop.active(), 0.4 * streams);
+}
+
 TEST_P(Machines, RandomArrivalsAtAnyLoadLeaveNoGaps) {
   for (const double load : {0.3, 0.7, 0.95, 1.5}) {
     Simulation simulation(costs(), with(128), lookahead());
@@ -355,6 +381,31 @@ TEST_P(Machines, TheSentencesOfOneListenerCountAsOneStreamAndFollowWithoutASilen
   EXPECT_GT(sentences, 6 * static_cast<int>(most));
   EXPECT_EQ(silence, Duration(0)) << milliseconds_of(silence);
   EXPECT_TRUE(simulation.exports("tts_underruns_total 0"));
+}
+
+TEST_P(Machines, SentencesFollowEachOtherThoughNewcomersKeepComing) {
+  Simulation simulation(costs(), with(128), lookahead());
+  simulation.warm_up();
+  const std::uint32_t streams = simulation.loop.realtime_streams();
+  std::vector<Talk> talks;
+  Listeners others;
+  std::mt19937 random(7);
+  std::exponential_distribution<double> pause(streams / 5.12);  // as many as the machine can serve, beside the talks
+  const TimePoint begin = simulation.clock.now();
+  TimePoint next = begin + seconds(4);
+  simulation.run_for(seconds(30), [&] {
+    const TimePoint now = simulation.clock.now();
+    if (talks.size() < streams / 2 && now >= begin + talks.size() * seconds(8) / streams) talks.emplace_back(simulation, talks.size() + 1);
+    for (auto& talk : talks) talk.look();
+    for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) {
+      if (auto one = simulation.ask()) others.push_back(std::move(one));
+    }
+  });
+  Duration between{0};
+  for (const auto& talk : talks) between += talk.silence();
+  EXPECT_EQ(between, Duration(0)) << milliseconds_of(between);
+  EXPECT_EQ(gaps(others), 0) << milliseconds_of(silence(others));
+  EXPECT_GT(others.size(), streams);
 }
 
 TEST(PlaybackSimulation, AMachineThatBecomesSlowerAdmitsFewer) {

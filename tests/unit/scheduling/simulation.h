@@ -23,7 +23,7 @@ struct MachineCosts {  // milliseconds
 
 class Listener final : public engine::UtteranceSink {
  public:
-  explicit Listener(const Clock& clock) : clock_(clock), arrived_(clock.now()) {}
+  explicit Listener(const Clock& clock, double pace = 1) : clock_(clock), pace_(pace), arrived_(clock.now()) {}
 
   void on_pcm(std::span<const float> samples, bool) override {
     const TimePoint now = clock_.now();
@@ -32,7 +32,7 @@ class Listener final : public engine::UtteranceSink {
       silence_ -= playback_.left(now);
       ++gaps_;
     }
-    playback_.deliver(now, std::chrono::nanoseconds(samples.size() * 1'000'000'000 / 24000));
+    playback_.deliver(now, std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(samples.size()) * 1e9 / 24000 / pace_)));
     samples_ += samples.size();
     most_ahead_ = std::max(most_ahead_, playback_.left(now));
   }
@@ -52,6 +52,7 @@ class Listener final : public engine::UtteranceSink {
 
  private:
   const Clock& clock_;
+  const double pace_;
   const TimePoint arrived_;
   PlaybackClock playback_;
   std::optional<Duration> first_sound_;
@@ -69,6 +70,7 @@ struct Wish {
   engine::Latency latency = engine::Latency::kDefault;
   std::uint64_t listener = 0;
   TimePoint runs_dry_at{};
+  double pace = 1;
 };
 
 class Simulation {
@@ -96,7 +98,7 @@ class Simulation {
     };
   }
 
-  std::shared_ptr<Listener> listener() { return std::make_shared<Listener>(clock); }
+  std::shared_ptr<Listener> listener(double pace = 1) { return std::make_shared<Listener>(clock, pace); }
 
   Result<engine::UtteranceId> submit(const Wish& wish, const std::shared_ptr<Listener>& listener) {
     engine::UtteranceRequest request;
@@ -108,12 +110,13 @@ class Simulation {
     request.latency = wish.latency;
     request.listener = wish.listener;
     request.runs_dry_at = wish.runs_dry_at;
+    request.pace = wish.pace;
     return mailbox.post(std::move(request), listener);
   }
 
   // A listener who asks now; null = refused.
   std::shared_ptr<Listener> ask(const Wish& wish = {}) {
-    auto who = listener();
+    auto who = listener(wish.pace);
     auto id = submit(wish, who);
     if (id.ok()) {
       last_id = *id;

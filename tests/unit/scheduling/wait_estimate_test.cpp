@@ -43,7 +43,7 @@ TEST(RetryAdvice, StaysWithinReason) {
 
 TEST(Residence, DeparturesComeFasterTheMoreShareTheSteps) {
   Residence residence;
-  for (int i = 0; i < 100; ++i) residence.left_after(100);
+  for (int i = 0; i < 100; ++i) residence.left_after(100, true);
   EXPECT_EQ(residence.interval(milliseconds(20), 1), seconds(2));
   EXPECT_EQ(residence.interval(milliseconds(20), 10), milliseconds(200));
   EXPECT_EQ(residence.interval(milliseconds(20), 0), Duration(0));
@@ -51,10 +51,18 @@ TEST(Residence, DeparturesComeFasterTheMoreShareTheSteps) {
 
 TEST(Residence, FollowsWhatItSees) {
   Residence residence;
-  residence.left_after(1000);
+  residence.left_after(1000, true);
   EXPECT_EQ(residence.interval(milliseconds(1), 1), seconds(1));
-  for (int i = 0; i < 200; ++i) residence.left_after(10);
+  for (int i = 0; i < 200; ++i) residence.left_after(10, true);
   EXPECT_LT(residence.interval(milliseconds(1), 1), milliseconds(11));
+}
+
+TEST(Residence, AllUtterancesOfAListenerAreOneStay) {
+  Residence residence;
+  for (int listener = 0; listener < 100; ++listener) {
+    for (int sentence = 0; sentence < 70; ++sentence) residence.left_after(100, sentence == 0);
+  }
+  EXPECT_NEAR(std::chrono::duration<double>(residence.interval(milliseconds(1), 1)).count(), 7.0, 0.001);
 }
 
 }  // namespace

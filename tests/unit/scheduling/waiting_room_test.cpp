@@ -36,6 +36,10 @@ TEST(WaitingRoom, SortsByWhatASlotWouldDo) {
   EXPECT_EQ(waiting.ahead, 1U) << "the listener's earlier one is in a slot";
   EXPECT_EQ(waiting.due, 2U) << "listener 0 is nobody in particular";
   EXPECT_EQ(waiting.whole, 1U);
+  std::vector<engine::UtteranceId> due;
+  room.for_each_due(rows, [&](const Utterance& one) { due.push_back(one.id); });
+  EXPECT_EQ(due, (std::vector<engine::UtteranceId>{3, 4}));
+  EXPECT_EQ(room.first_newcomer().id, 1U);
   EXPECT_EQ(room.size(), 5U);
   EXPECT_EQ(room.oldest_submitted(), TimePoint(std::chrono::seconds(95)));
   EXPECT_EQ(room.take(Next::kAhead, rows)->id, 2U);

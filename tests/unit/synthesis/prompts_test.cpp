@@ -52,10 +52,13 @@ TEST(Seeds, AreDistinctAndReproducible) {
 TEST(Speech, SaysHowItIsHeard) {
   SynthesisRequest request;
   EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).delivery, engine::Delivery::kStreamed);
+  EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).pace, 1.0);
+  request.speed = 1.5;
   request.whole = true;
   request.latency = engine::Latency::kExact;
   EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).delivery, engine::Delivery::kWhole);
   EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).latency, engine::Latency::kExact);
+  EXPECT_EQ(speech(request, {}, {}, 300, {}, 9).pace, 1.5);
   EXPECT_EQ(refinement(request, 301, {1}, 9).delivery, engine::Delivery::kWhole);
 }
 
