@@ -247,19 +247,20 @@ void EnginePool::Impl::set_runs_dry_at(UtteranceId id, TimePoint when) noexcept 
 engine::EngineLoad EnginePool::Impl::load() const {
   engine::EngineLoad sum;
   bool all_measured = true;
-  auto shortest_wait = std::chrono::milliseconds::max();
+  std::optional<std::chrono::milliseconds> shortest_wait;
   for (const auto* engine : engines_) {
     const auto load = engine->load();
     sum.queued += load.queued;
     sum.active += load.active;
     sum.max_active += load.max_active;
     sum.max_queued += load.max_queued;
+    if (!engine->health().ready) continue;
     all_measured &= load.realtime_streams > 0;
     sum.realtime_streams += load.realtime_streams;
-    shortest_wait = std::min(shortest_wait, load.expected_wait);
+    shortest_wait = std::min(shortest_wait.value_or(load.expected_wait), load.expected_wait);
   }
   if (!all_measured) sum.realtime_streams = 0;
-  sum.expected_wait = shortest_wait;
+  sum.expected_wait = shortest_wait.value_or(std::chrono::milliseconds(0));
   return sum;
 }
 

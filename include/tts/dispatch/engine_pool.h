@@ -21,7 +21,8 @@ class EnginePool final : public engine::UtteranceEngine {
   void cancel(engine::UtteranceId id) noexcept override;
   void set_paused(engine::UtteranceId id, bool paused) noexcept override;
   void set_runs_dry_at(engine::UtteranceId id, TimePoint when) noexcept override;
-  engine::EngineLoad load() const override;      // sums; the shortest wait; real-time streams are unknown until all engines know theirs
+  // Sums. Of the engines that are ready: the shortest wait, and real-time streams, unknown until all of them know theirs.
+  engine::EngineLoad load() const override;
   engine::EngineHealth health() const override;  // ready when any engine is
 
  private:

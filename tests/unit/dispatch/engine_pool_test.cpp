@@ -240,6 +240,12 @@ TEST_F(EnginePoolTest, CapacityIsTheSumAndTheWaitTheShortest) {
   EXPECT_EQ(pool_.load().expected_wait, std::chrono::milliseconds(100));
   b_.set_load({.realtime_streams = 0});
   EXPECT_EQ(pool_.load().realtime_streams, 0U) << "not known yet";
+  sick(b_, "no progress");
+  EXPECT_EQ(pool_.load().realtime_streams, 5U) << "what is not ready serves nobody";
+  EXPECT_EQ(pool_.load().expected_wait, std::chrono::milliseconds(300));
+  sick(a_, "no progress");
+  EXPECT_EQ(pool_.load().realtime_streams, 0U);
+  EXPECT_EQ(pool_.load().expected_wait, std::chrono::milliseconds(0));
 }
 
 TEST_F(EnginePoolTest, FinalCallsAfterThePoolsEndAreSafe) {
