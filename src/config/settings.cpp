@@ -181,7 +181,8 @@ void engine_settings(Table& table) {
   table.other(SettingKind::kBoolean, "model", "verify_hashes", "check the files against the manifest before use",
               TTS_AT(model.verify_hashes));
 
-  table.integer("engine", "max_batch", 1, 256, "utterances generating at once", TTS_AT(engine.max_batch));
+  table.integer("engine", "max_batch", 1, 256, "utterances generating at once; fewer where the machine is too slow for so many",
+                TTS_AT(engine.max_batch));
   table.integer("engine", "max_queue", 1, 100'000, "utterances waiting; beyond: 429", TTS_AT(engine.max_queue));
   table.integer("engine", "max_wait_ms", 0, kHourMs, "expected wait of a new request; beyond: 429; 0 = no limit", TTS_AT(engine.max_wait));
   table.integer("engine", "max_load_percent", 1, 100, "of the machine's time that streams may need to stay at real time; beyond, new ones wait",

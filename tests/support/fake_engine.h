@@ -30,7 +30,7 @@ struct FakeEngineOptions {
                           .device = "cpu",
                           .sample_rate = 24000,
                           .samples_per_step = 512,
-                          .max_slots = 16,
+                          .max_slots = 32,
                           .max_context = 4096,
                           .max_rows_per_step = 64,
                           .max_pending_steps = 64,

@@ -21,7 +21,7 @@ enum class LatencyMode : std::uint8_t {
 };
 
 struct SchedulerOptions {
-  std::uint32_t max_batch = 16;                     // utterances in slots at once; at most the engine's slots
+  std::uint32_t max_batch = 32;                     // utterances in slots at once; at most the engine's slots
   std::uint32_t max_queue = 256;                    // accepted and waiting; beyond: kQueueFull
   std::chrono::milliseconds max_wait{10000};        // a newcomer expected to wait longer for a slot: kQueueFull; 0 = no limit
   std::uint32_t max_load_percent = 90;              // of the machine's time that admitted streams may need to stay at real time

@@ -40,6 +40,7 @@ TEST(SchedulerOptions, TheBatchMustFitTheEngine) {
   SchedulerOptions options;
   options.max_batch = 17;
   auto info = test::FakeEngineOptions{}.info;
+  info.max_slots = 16;
   EXPECT_THAT(problems(options, info), ElementsAre(HasSubstr("max_batch 17 exceeds the engine's 16 slots")));
   info.max_slots = 17;
   info.max_rows_per_step = 16;
