@@ -100,6 +100,20 @@ void Sampler::keep_top_p(double enough) {
   candidates_.erase(candidates_.begin(), end);
 }
 
+void Sampler::forbid(std::uint32_t token) {
+  const auto at = std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.token == token; });
+  if (at == candidates_.end()) return;
+  const bool was_highest = at->logit == summary_.highest;
+  *at = candidates_.back();
+  candidates_.pop_back();
+  if (!was_highest) return;
+  // Next to a token that outweighed them all, the others may be too light for a double.
+  summary_.highest = std::max_element(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+                       return a.logit < b.logit;
+                     })->logit;
+  for (Candidate& candidate : candidates_) candidate.weight = weight_of(candidate.logit);
+}
+
 std::span<const Sampler::Candidate> Sampler::survivors(const SampleRequest& request) {
   candidates_.clear();
   if (!scale_and_penalise(request)) return {};
@@ -111,7 +125,7 @@ std::span<const Sampler::Candidate> Sampler::survivors(const SampleRequest& requ
     if (request.top_p < 1.0F) keep_top_p(enough);
     for (Candidate& candidate : candidates_) candidate.weight = weight_of(candidate.logit);
   }
-  if (request.forbidden) std::erase_if(candidates_, [&](const Candidate& c) { return c.token == *request.forbidden; });
+  if (request.forbidden) forbid(*request.forbidden);
   return candidates_;
 }
 

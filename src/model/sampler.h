@@ -69,7 +69,7 @@ class Sampler {
   struct Candidate {
     float logit;  // after temperature and penalty
     std::uint32_t token;
-    double weight;  // exp(logit - highest), of all tokens
+    double weight;  // exp(logit - the highest that may be drawn)
   };
 
   explicit Sampler(std::size_t max_vocabulary);
@@ -88,6 +88,7 @@ class Sampler {
   bool walk_few(std::size_t keep, double enough);
   void take_many(std::size_t keep);
   void keep_top_p(double enough);
+  void forbid(std::uint32_t token);
 
   std::vector<float> scaled_;
   std::size_t vocabulary_ = 0;         // of the current request

@@ -63,9 +63,13 @@ at::Tensor sample(const TensorSampleRequest& request) {
   const at::Tensor kept =
       at::zeros(z.sizes(), z.options().dtype(at::kBool)).scatter_(1, at::rsub(from_end, vocabulary - 1), in_top_p.logical_and(in_top_k));
   const at::Tensor forbidden = place == each(request.forbidden);
-  const at::Tensor score = (z.to(at::kDouble) - highest).exp_().div_(request.noise.view({-1, vocabulary}));
-  const at::Tensor drawn = score.masked_fill_(kept.logical_not().logical_or_(forbidden), -1).argmax(1);
-  const at::Tensor largest = z.masked_fill(forbidden, -std::numeric_limits<double>::infinity()).argmax(1);
+  const at::Tensor refused = kept.logical_not().logical_or_(forbidden);
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  // Relative to the largest that may be drawn: next to a forbidden one the others may be too light for a double.
+  const at::Tensor top = z.masked_fill(refused, kNever).amax(1, /*keepdim=*/true).to(at::kDouble);
+  const at::Tensor score = (z.to(at::kDouble) - top).exp_().div_(request.noise.view({-1, vocabulary}));
+  const at::Tensor drawn = score.masked_fill_(refused, -1).argmax(1);
+  const at::Tensor largest = z.masked_fill(forbidden, kNever).argmax(1);
 
   const at::Tensor token = at::where(each(request.greedy).squeeze(1), largest, drawn);
   return at::where(at::isfinite(z.sum(1)), token, kBrokenToken).view({rows, codebooks});

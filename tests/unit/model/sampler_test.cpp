@@ -179,6 +179,20 @@ TEST(Sampler, DrawsTheLargestQuotientOfProbabilityAndNoise) {
   EXPECT_EQ(sampler.sample(request, TableNoise({1, 0.5F, 0.2F, 1})), 2U);
 }
 
+// At a low temperature the end token can outweigh the others beyond what a double holds. Masked, it must leave them their proportions: here
+// exp(-1) to 1.
+TEST(Sampler, AMaskedTokenDoesNotFlattenTheOthers) {
+  const std::vector<float> z{20, 1, 2, 1.99F, 0};
+  Sampler sampler(5);
+  for (const std::uint32_t top_k : {0U, 4U}) {
+    for (const float top_p : {0.7F, 1.0F}) {
+      const SampleRequest request{.logits = z, .temperature = 0.01F, .top_p = top_p, .top_k = top_k, .forbidden = 0, .recent = {}};
+      EXPECT_EQ(sampler.sample(request, TableNoise({1, 1, 1, 1, 1})), 2U) << top_k << ", " << top_p;
+      EXPECT_EQ(sampler.sample(request, TableNoise({1, 1, 1, 0.3F, 1})), 3U) << top_k << ", " << top_p;
+    }
+  }
+}
+
 TEST(Sampler, DrawsWithTheRightFrequencies) {
   const std::vector<float> z{std::log(.5F), std::log(.3F), std::log(.2F), -60};
   Sampler sampler(4);

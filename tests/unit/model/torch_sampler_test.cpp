@@ -202,6 +202,19 @@ TEST(TensorSampler, LargeVocabulariesToo) {
   EXPECT_EQ(pair.tensor_tokens(), pair.plain_tokens());
 }
 
+// The end token outweighs the others beyond what a double holds.
+TEST(TensorSampler, AMaskedTokenDoesNotFlattenTheOthers) {
+  constexpr std::size_t kRows = 64;
+  SamplerPair pair(kRows, 1, 5);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    pair.row(r) = {.logits = {20, 1, 2, 1.99F, 0}, .temperature = {0.01F}, .top_k = 4, .forbidden = 0, .seed = r, .recent = {{}}};
+  }
+  const auto tokens = pair.tensor_tokens();
+  EXPECT_EQ(tokens, pair.plain_tokens());
+  for (const std::int64_t token : {2, 3}) EXPECT_GT(std::count(tokens.begin(), tokens.end(), token), 5) << token;
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 1), 0);
+}
+
 TEST(TensorSampler, LogitsThatAreNotFiniteAreReportedAndStayInTheirRow) {
   SamplerPair pair(3, 2, 6);
   for (std::size_t r = 0; r < 3; ++r) {
