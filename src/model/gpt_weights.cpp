@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/attention.h"
 #include "ops/hadamard.h"
 #include "ops/kernels.h"
 
@@ -53,6 +54,8 @@ std::vector<std::string> check_gpt_sizes(const engine::GptSizes& sizes) {
     problems.push_back("hidden_size is not a multiple of num_attention_heads");
   } else if (sizes.hidden_size / sizes.num_attention_heads % kHeadDimUnit != 0) {
     problems.push_back("hidden_size / num_attention_heads is not a multiple of " + std::to_string(kHeadDimUnit));
+  } else if (sizes.hidden_size / sizes.num_attention_heads > ops::kMaxHeadDim) {
+    problems.push_back("hidden_size / num_attention_heads is above " + std::to_string(ops::kMaxHeadDim));
   }
   if (sizes.num_attention_heads % sizes.num_key_value_heads != 0)
     problems.push_back("num_attention_heads is not a multiple of num_key_value_heads");

@@ -22,7 +22,7 @@ namespace tts::model::ops {
 enum class KvFormat : std::uint8_t { kFloat32, kBfloat16, kInt8 };
 
 inline constexpr std::size_t kKvChunk = 64;      // positions of a record
-inline constexpr std::size_t kMaxHeadDim = 512;  // integer sums stay far inside 32 bits
+inline constexpr std::size_t kMaxHeadDim = 512;  // the widest whose integer sums, 32767 * 127 each term, fit 32 bits
 
 std::size_t kv_record_bytes(KvFormat format, std::size_t dim);  // a multiple of 64
 

@@ -36,5 +36,14 @@ TEST(CheckGptSizes, ListsEveryProblem) {
   EXPECT_THAT(check_gpt_sizes(sizes), ElementsAre(HasSubstr("multiple of num_attention_heads")));
 }
 
+// Attention keeps one head on the stack.
+TEST(CheckGptSizes, RefusesHeadsWiderThanTheKernelsHold) {
+  engine::GptSizes sizes = small_gpt_sizes(2, 2);
+  sizes.hidden_size = 2 * 512;
+  EXPECT_THAT(check_gpt_sizes(sizes), IsEmpty());
+  sizes.hidden_size = 2 * 528;
+  EXPECT_THAT(check_gpt_sizes(sizes), ElementsAre(HasSubstr("above 512")));
+}
+
 }  // namespace
 }  // namespace tts::model
