@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace tts::model::ops {
 namespace {
@@ -40,6 +41,13 @@ class WeightMemory::Slab {
     return std::exchange(next_, next_ + bytes);
   }
 
+  // Whole pages inside; best effort.
+  static void give_back(std::byte* data, std::size_t bytes) noexcept {
+    const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), address = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t begin = round_up(address, page), end = (address + bytes) / page * page;
+    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+
  private:
   std::size_t mapped_;
   void* pages_;
@@ -53,12 +61,14 @@ WeightMemory::WeightMemory(std::size_t bytes) : size_(bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw std::bad_alloc();
   const std::size_t rounded = round_up(bytes, kAlignment);
   const std::lock_guard lock(mutex);
-  slab_ = current.lock();
-  if (slab_ != nullptr) data_ = slab_->take(rounded);
-  if (data_ != nullptr) return;
-  slab_ = std::make_shared<Slab>(std::max(rounded, kSlabBytes));
-  data_ = slab_->take(rounded);
-  current = slab_;
+  std::shared_ptr<Slab> slab = current.lock();
+  std::byte* data = slab == nullptr ? nullptr : slab->take(rounded);
+  if (data == nullptr) {
+    slab = std::make_shared<Slab>(std::max(rounded, kSlabBytes));
+    data = slab->take(rounded);
+    current = slab;
+  }
+  data_ = std::shared_ptr<std::byte>(data, [slab, rounded](std::byte* freed) { Slab::give_back(freed, rounded); });
 }
 
 }  // namespace tts::model::ops

@@ -10,18 +10,18 @@ namespace tts::model::ops {
 class WeightMemory {
  public:
   WeightMemory() = default;
-  // Zeroed and aligned to a cache line. Throws std::bad_alloc. Thread-safe.
+  // Zeroed and aligned to a cache line. Throws std::bad_alloc. Thread-safe. Freed memory goes back to the kernel at once, whatever its
+  // neighbours do; its addresses when the last of them is gone.
   explicit WeightMemory(std::size_t bytes);
 
-  std::byte* data() noexcept { return data_; }
-  const std::byte* data() const noexcept { return data_; }
+  std::byte* data() noexcept { return data_.get(); }
+  const std::byte* data() const noexcept { return data_.get(); }
   std::size_t size() const noexcept { return size_; }
 
  private:
   class Slab;
 
-  std::shared_ptr<Slab> slab_;  // shared with neighbours; unmapped with the last of them
-  std::byte* data_ = nullptr;
+  std::shared_ptr<std::byte> data_;  // holds its slab, which neighbours share
   std::size_t size_ = 0;
 };
 
