@@ -40,10 +40,17 @@ constexpr std::uint64_t end_of(std::uint64_t range) noexcept { return range & 0x
 
 ComputePool::ComputePool(std::uint32_t workers) : workers_(std::max(workers, 1U)), shares_(std::make_unique<Share[]>(workers_)) {
   threads_.reserve(workers_ - 1);
-  for (std::uint32_t worker = 1; worker < workers_; ++worker) threads_.emplace_back([this, worker] { worker_loop(worker); });
+  try {
+    for (std::uint32_t worker = 1; worker < workers_; ++worker) threads_.emplace_back([this, worker] { worker_loop(worker); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-ComputePool::~ComputePool() {
+ComputePool::~ComputePool() { stop(); }
+
+void ComputePool::stop() noexcept {
   stop_.store(true);
   for (std::uint32_t worker = 1; worker < workers_; ++worker) {
     shares_[worker].loops.fetch_add(1);

@@ -17,7 +17,7 @@ namespace tts::model::ops {
 
 class ComputePool {
  public:
-  // `workers` counts the calling thread; 0 acts as 1 (no thread is started).
+  // `workers` counts the calling thread; 0 acts as 1 (no thread is started). Throws std::system_error when the system has no thread left.
   explicit ComputePool(std::uint32_t workers);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
@@ -57,6 +57,7 @@ class ComputePool {
   static std::uint32_t take_blocks(Share& share, std::uint32_t worker, bool own);
   void work(std::uint32_t worker);
   void worker_loop(std::uint32_t worker);
+  void stop() noexcept;
 
   std::uint32_t workers_;
   std::unique_ptr<Share[]> shares_;                 // [worker]

@@ -1,10 +1,15 @@
 #include "ops/compute_pool.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace tts::model::ops {
 namespace {
@@ -65,6 +70,28 @@ TEST(ComputePool, TwoWorkersCanBeInsideAtOnce) {
 
 TEST(ComputePool, StopsWhileIdle) {
   for (int round = 0; round < 50; ++round) ComputePool pool(3);
+}
+
+// In a process of its own, with address space for a few stacks more, so that some workers start and the next does not.
+TEST(ComputePool, AThreadThatCannotStartIsAnErrorNotTheEnd) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes all address space";
+#endif
+  const auto start_too_many = [] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{20} << 20);
+    if (pages == 0 || ::setrlimit(RLIMIT_AS, &limit) != 0) std::_Exit(2);
+    try {
+      ComputePool pool(64);
+    } catch (const std::system_error&) {
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(start_too_many(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
