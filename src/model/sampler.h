@@ -26,7 +26,6 @@ class TokenWindow {
  public:
   static constexpr std::size_t kCapacity = 16;
 
-  void clear() noexcept { size_ = next_ = 0; }
   void push(std::uint32_t token) noexcept {
     tokens_[next_] = token;
     next_ = (next_ + 1) % kCapacity;

@@ -1,6 +1,5 @@
 #include "ops/kernels.h"
 
-#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -64,10 +63,6 @@ void layer_norm_kernel(const float* x, const float* weight, const float* bias, f
   });
 }
 
-void gelu_kernel(const float* x, std::size_t n, float* y) {
-  map_vectors(x, n, y, [](FloatVec v, std::size_t) { return gelu_vector(v); });
-}
-
 void axpy_kernel(float a, const float* x, std::size_t n, float* y) {
   const FloatTag d;
   const FloatVec factor = hn::Set(d, a);
@@ -79,26 +74,6 @@ void axpy_kernel(float a, const float* x, std::size_t n, float* y) {
 void scale_kernel(float a, std::size_t n, float* y) {
   const FloatVec factor = hn::Set(FloatTag(), a);
   map_vectors(y, n, y, [&](FloatVec v, std::size_t) { return hn::Mul(factor, v); });
-}
-
-void multiply_kernel(const float* x, std::size_t n, float* y) {
-  const FloatTag d;
-  map_vectors(x, n, y,
-              [&](FloatVec v, std::size_t i) { return hn::Mul(v, i + kLanes <= n ? hn::LoadU(d, y + i) : load_first(y + i, n - i)); });
-}
-
-float max_value_kernel(const float* x, std::size_t n) {
-  const FloatTag d;
-  FloatVec highest = hn::Set(d, x[0]);
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) highest = hn::Max(highest, hn::LoadU(d, x + i));
-  float result = hn::GetLane(hn::MaxOfLanes(d, highest));
-  for (; i < n; ++i) result = std::max(result, x[i]);
-  return result;
-}
-
-float sum_kernel(const float* x, std::size_t n) {
-  return reduce(x, n, [](FloatVec sum, FloatVec v) { return hn::Add(sum, v); });
 }
 
 float sum_exp_kernel(const float* x, std::size_t n, float highest) {
@@ -114,12 +89,8 @@ namespace tts::model::ops {
 
 HWY_EXPORT(rms_norm_kernel);
 HWY_EXPORT(layer_norm_kernel);
-HWY_EXPORT(gelu_kernel);
 HWY_EXPORT(axpy_kernel);
 HWY_EXPORT(scale_kernel);
-HWY_EXPORT(multiply_kernel);
-HWY_EXPORT(max_value_kernel);
-HWY_EXPORT(sum_kernel);
 HWY_EXPORT(sum_exp_kernel);
 
 void rms_norm(const float* x, const float* weight, float eps, std::size_t n, float* y) {
@@ -130,17 +101,9 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
   HWY_DYNAMIC_DISPATCH(layer_norm_kernel)(x, weight, bias, eps, n, y);
 }
 
-void gelu(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(gelu_kernel)(x, n, y); }
-
 void axpy(float a, const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(axpy_kernel)(a, x, n, y); }
 
 void scale(float a, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(scale_kernel)(a, n, y); }
-
-void multiply(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(multiply_kernel)(x, n, y); }
-
-float max_value(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(max_value_kernel)(x, n); }
-
-float sum(const float* x, std::size_t n) { return HWY_DYNAMIC_DISPATCH(sum_kernel)(x, n); }
 
 float sum_exp(const float* x, std::size_t n, float highest) { return HWY_DYNAMIC_DISPATCH(sum_exp_kernel)(x, n, highest); }
 

@@ -12,20 +12,11 @@ void rms_norm(const float* x, const float* weight, float eps, std::size_t n, flo
 // y = (x - mean) / sqrt(variance + eps) * weight + bias over n channels. x and y may be the same row.
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::size_t n, float* y);
 
-// y = x * Phi(x), exact (erf) form; absolute error below 1e-6. x and y may be the same.
-void gelu(const float* x, std::size_t n, float* y);
-
 // y += a * x
 void axpy(float a, const float* x, std::size_t n, float* y);
 
 // y *= a
 void scale(float a, std::size_t n, float* y);
-
-// y[i] *= x[i]
-void multiply(const float* x, std::size_t n, float* y);
-
-float max_value(const float* x, std::size_t n);  // n > 0
-float sum(const float* x, std::size_t n);
 
 // sum_i exp(x[i] - highest); `highest` is the largest of x.
 float sum_exp(const float* x, std::size_t n, float highest);

@@ -46,20 +46,6 @@ TEST(Kernels, LayerNormAgreesWithDoublePrecision) {
   });
 }
 
-TEST(Kernels, GeluIsWithinOneMillionthEverywhere) {
-  for_each_simd_target([] {
-    std::vector<float> x;
-    for (double v = -12.0; v <= 12.0; v += 1e-3) x.push_back(static_cast<float>(v));
-    for (const float v : {-1e30F, -100.0F, -0.0F, 0.0F, 1e-20F, 100.0F, 1e30F}) x.push_back(v);
-    std::vector<float> y(x.size());
-    gelu(x.data(), x.size(), y.data());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double expected = 0.5 * x[i] * std::erfc(-double{x[i]} / std::sqrt(2.0));
-      ASSERT_NEAR(y[i], expected, 1e-6 + 1e-7 * std::abs(expected)) << x[i];
-    }
-  });
-}
-
 TEST(Kernels, AxpyAddsAMultiple) {
   for_each_simd_target([] {
     for (const std::size_t n : {1, 15, 16, 37}) {

@@ -136,6 +136,27 @@ TEST(Linear, GateUpAgreesWithDoublePrecisionOnEveryTarget) {
   }
 }
 
+// A weight of 1 and a bias of 0 leave the activation alone. Formats below float32 take the coarse one, whose bound holds for |x| < 20.
+TEST(Linear, GeluIsCloseEverywhere) {
+  for (const WeightFormat format : {WeightFormat::kFloat32, WeightFormat::kBfloat16}) {
+    for_each_linear_target(format, [&] {
+      ComputePool pool(1);
+      Floats x;
+      for (double v = -12.0; v <= 12.0; v += 1e-3) x.push_back(static_cast<float>(v));
+      for (const float v : {-19.9F, -0.0F, 0.0F, 1e-20F, 19.9F}) x.push_back(v);
+      if (format == WeightFormat::kFloat32) x.insert(x.end(), {-1e30F, -100.0F, 100.0F, 1e30F});
+      x = rounded(format, x, 1);
+      const Floats one{1.0F};
+      Floats y(x.size());
+      make_linear(format, one.data(), 1, 1)->forward(pool, {input_of(format, x, 1), x.size()}, MutableRows{y.data(), 1}, Activation::kGelu);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = exact_gelu(x[i]), bound = format == WeightFormat::kFloat32 ? 1e-6 + 1e-7 * std::abs(expected) : kCoarse;
+        ASSERT_NEAR(y[i], expected, bound) << x[i];
+      }
+    });
+  }
+}
+
 TEST(Linear, SwiGluSurvivesHugeGates) {
   ComputePool pool(1);
   const Floats gate{-1e4F, 1e4F, -300.0F}, up{1.0F, 1.0F, 1.0F};
