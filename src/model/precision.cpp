@@ -47,8 +47,8 @@ std::string describe(const Formats& formats) {
 }
 
 std::string instruction_set() {
-  const std::int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
-  return std::string(hwy::TargetName(best)) + ", bfloat16 on " + ops::tile_kernel(ops::WeightFormat::kBfloat16).name + ", int8 on " +
+  const std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;  // of the processor, and compiled
+  return std::string(hwy::TargetName(targets & -targets)) + ", bfloat16 on " + ops::tile_kernel(ops::WeightFormat::kBfloat16).name + ", int8 on " +
          ops::tile_kernel(ops::WeightFormat::kInt8).name;
 }
 

@@ -57,7 +57,8 @@ ReferenceEncoder::ReferenceEncoder(TensorReader& reader, const engine::Architect
           WindowConv::Config{.name = "downsample_conv.0", .inputs = n_mels_, .outputs = sizes_.idim, .activation = ops::Activation::kGelu},
           first_context_),
       stack_(reader, "encoder", sizes_, ops::WeightFormat::kFloat32, stack_context_),
-      output_(ops::WeightFormat::kFloat32, SoundLinear::Grade::kPrecise, reader.get("encoder.conv_out.weight", {sizes_.odim, sizes_.hidden, 1}), sizes_.odim, 1) {
+      output_(ops::WeightFormat::kFloat32, SoundLinear::Grade::kPrecise,
+              reader.get("encoder.conv_out.weight", {sizes_.odim, sizes_.hidden, 1}), sizes_.odim, 1) {
   const std::size_t bins = architecture.n_fft / 2 + 1, dim = sizes_.idim;
   const std::vector<float> bank = reader.get("preprocessor_mel.mel_spec.mel_scale.fb", {bins, n_mels_});
   std::vector<float> transposed(bank.size());

@@ -62,8 +62,8 @@ class TensorReader {
 
   bool contains(std::string_view name) const { return file_.tensors().contains(name); }
 
-  // Row-major values of an F32, F16 or BF16 tensor, whose memory in the file is released. A tensor that is missing, of another shape or dtype, or not finite is
-  // remembered for finish(), and zeros of the asked shape are returned so that the caller can go on.
+  // Row-major values of an F32, F16 or BF16 tensor, whose memory in the file is released. A tensor that is missing, of another shape or
+  // dtype, or not finite is remembered for finish(), and zeros of the asked shape are returned so that the caller can go on.
   std::vector<float> get(std::string_view name, const Shape& shape);
 
   // Accepts tensors of the file that get() is never asked for: one name, or all.

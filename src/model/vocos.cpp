@@ -22,8 +22,8 @@ Vocos::Vocos(TensorReader& reader, const engine::Architecture& architecture, ops
           contexts_),
       norm_(reader, "backbone.norm", sizes_.dim),
       final_norm_(reader, "backbone.final_layer_norm", sizes_.dim),
-      head_(format, SoundLinear::Grade::kPrecise, reader.get("head.out.weight", {spectrum_width(architecture), sizes_.dim}), spectrum_width(architecture), 1,
-            reader.get("head.out.bias", {spectrum_width(architecture)})) {
+      head_(format, SoundLinear::Grade::kPrecise, reader.get("head.out.weight", {spectrum_width(architecture), sizes_.dim}),
+            spectrum_width(architecture), 1, reader.get("head.out.bias", {spectrum_width(architecture)})) {
   for (std::uint32_t i = 0; i < sizes_.num_layers; ++i) {
     const std::string block = "backbone.convnext." + std::to_string(i);
     blocks_.emplace_back(

@@ -90,7 +90,8 @@ class StepEngine {
   virtual std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept = 0;
 
   // Stateful: the concatenation of a slot's outputs equals decoding the whole utterance at once (in number always, in value where
-  // lookahead was exact), (2T-1)*256 samples for T steps. Each slot at most once per call; work of several slots shares one pass over the weights.
+  // lookahead was exact): T steps give T * samples_per_step samples less half a step. Each slot at most once per call; work of several
+  // slots shares one pass over the weights.
   virtual void decode(std::span<DecodeWork> work) = 0;
 
   // Frees the slot at once; its SlotId is dead afterwards. Unknown or dead ids are ignored.

@@ -173,7 +173,7 @@ Float32Linear::Float32Linear(const float* gate, const float* up, std::size_t out
 
 void Float32Linear::pack(const float* weight, std::size_t first_panel, std::size_t panel_step) {
   for (std::size_t n = 0; n < outputs_; ++n) {
-    float* column = reinterpret_cast<float *>(weight_.data()) + (first_panel + n / kPanel * panel_step) * kPanel * inputs_ + n % kPanel;
+    float* column = reinterpret_cast<float*>(weight_.data()) + (first_panel + n / kPanel * panel_step) * kPanel * inputs_ + n % kPanel;
     for (std::size_t k = 0; k < inputs_; ++k) column[k * kPanel] = weight[n * inputs_ + k];
   }
 }
@@ -195,7 +195,7 @@ void Float32Linear::run(ComputePool& pool, const InputRows& x, const MutableRows
     const std::size_t first_row = index % row_blocks * kRowsPerBlock;
     const std::size_t block_units = std::min(units_per_block, units - first_unit);
     const std::size_t first_column = first_unit * kPanel;
-    kernel(LinearBlock{.weight = reinterpret_cast<const float *>(weight_.data()) + first_unit * unit * kPanel * inputs_,
+    kernel(LinearBlock{.weight = reinterpret_cast<const float*>(weight_.data()) + first_unit * unit * kPanel * inputs_,
                        .bias = bias_.data() + first_unit * unit * kPanel,
                        .inputs = inputs_,
                        .panels = block_units * unit,
