@@ -211,12 +211,14 @@ void TensorStepEngine::run_step(std::span<const engine::StepWork> work, std::spa
 // Makes lanes fit for use: clears those that a failure left behind, and moves utterances down where that makes steps smaller.
 void TensorStepEngine::settle_lanes() {
   std::uint32_t taken = 0;
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (lanes_[lane].taken) {
-      ++taken;
-    } else if (std::exchange(lanes_[lane].dirty, false)) {
-      program_.clear_lane(lane);
-    }
+  for (std::uint32_t index = 0; index < lanes_.size(); ++index) {
+    Lane& lane = lanes_[index];
+    taken += lane.taken ? 1 : 0;
+    // The next utterance may have the lane already, but has put nothing into it.
+    const bool in_use = lane.taken && slots_[lane.slot].consumed > 0;
+    if (!lane.dirty || in_use) continue;
+    program_.clear_lane(index);
+    lane.dirty = false;
   }
   const std::uint32_t size = batch_size_for(program_.batch_sizes(), taken);
   for (std::uint32_t from = size, to = 0; from < lanes_.size(); ++from) {
@@ -225,6 +227,7 @@ void TensorStepEngine::settle_lanes() {
     Slot& slot = slots_[lanes_[from].slot];
     program_.move_lane(from, to, positions_of(slot));
     std::swap(lanes_[from], lanes_[to]);
+    lanes_[from].dirty = lanes_[to].dirty;  // what was copied is still there
     slot.lane = to;
   }
 }

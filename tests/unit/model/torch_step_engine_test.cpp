@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -363,30 +364,47 @@ TEST(TensorStepEngine, EncodesReferenceRecordings) {
   EXPECT_EQ(codes.value(), make_cpu_engine()->encode_reference(pcm).value());
 }
 
-// A code whose embedding is broken spoils the utterance that draws it, the one beside it in that step, and nobody else.
-TEST(TensorStepEngine, ValuesThatAreNotFiniteAreReportedAndLeaveNothingBehind) {
-  SamplingParams greedy = sampling_of(20);
-  greedy.greedy = true;
-  const std::vector<Utterance> good{{.prompt = prompt_of(30, 2), .sampling = greedy}};
-  const auto model = load_model_tensors();
-  const UtterancePrompt bad = prompt_of(8);
-  TensorEngineOptions options = kOptions;
-  options.run_ahead = true;
-  const auto engine = make_engine(options, model);
-  const SlotId probe = engine->acquire(bad, greedy).value();
-  const std::uint16_t spoilt = step_one(*engine, probe, 8).codes[0];
-  engine->release(probe);
-  const auto expected = produce(*engine, good);
-  ASSERT_TRUE(std::none_of(expected[0].codes.begin(), expected[0].codes.end(), [&](const auto& codes) { return codes[0] == spoilt; }));
-  {
+SamplingParams greedy_sampling(std::uint32_t max_steps) {
+  SamplingParams sampling = sampling_of(max_steps);
+  sampling.greedy = true;
+  return sampling;
+}
+
+// An utterance whose first step draws a code after which nothing is finite, and some that never draw it: of three positions and four steps,
+// which end before the position that is spoilt, and a longer one.
+struct SpoiltModel {
+  std::shared_ptr<TensorModel> model = load_model_tensors();
+  UtterancePrompt bad = prompt_of(8);
+  std::vector<Utterance> good;
+  std::vector<Production> expected;
+
+  SpoiltModel() {
+    for (std::uint32_t i = 0; i + 1 < kSlots; ++i)
+      good.push_back({.prompt = prompt_of(3, static_cast<std::int32_t>(2 + i)), .sampling = sampling_of(4, i)});
+    good.push_back({.prompt = prompt_of(30, 2), .sampling = greedy_sampling(20), .chunk = 10});
+    const auto engine = make_engine(kOptions, model);
+    expected = produce(*engine, good);
+    const SlotId slot = engine->acquire(bad, greedy_sampling(20)).value();
+    const std::uint16_t spoilt = step_one(*engine, slot, 8).codes[0];
+    for (const Production& one : expected) {
+      for (const engine::CodeFrame& codes : one.codes) EXPECT_NE(codes[0], spoilt) << "choose other utterances";
+    }
     const c10::InferenceMode inference;
     model->gpt.code_embedding[spoilt].fill_(std::numeric_limits<float>::quiet_NaN());
   }
-  const SlotId slot = engine->acquire(bad, greedy).value();
+};
+
+// Such an utterance fails, and so does what shares that step, but nobody else, not even who has its lane at once.
+TEST(TensorStepEngine, ValuesThatAreNotFiniteAreReportedAndLeaveNothingBehind) {
+  const SpoiltModel spoilt;
+  TensorEngineOptions options = kOptions;
+  options.run_ahead = true;
+  const auto engine = make_engine(options, spoilt.model);
+  const SlotId slot = engine->acquire(spoilt.bad, greedy_sampling(20)).value();
   EXPECT_TRUE(step_one(*engine, slot, 8).sampled);
   EXPECT_THROW(step_one(*engine, slot), std::runtime_error);
   engine->release(slot);
-  expect_equal(produce(*engine, good), expected);
+  expect_equal(produce(*engine, spoilt.good), spoilt.expected);
 }
 
 // A device that fails when it is told to, at whatever the engine asks of it next.
@@ -416,10 +434,17 @@ class FailingRuntime final : public Runtime {
       inner_->run(work);
     }
     std::unique_ptr<RecordedWork> record(c10::Device device, std::function<void()> work) override {
+      plan_->count();
       return inner_->record(device, std::move(work));
     }
-    void beside(Work work) override { inner_->beside(work); }
-    void rejoin() override { inner_->rejoin(); }
+    void beside(Work work) override {
+      plan_->count();
+      inner_->beside(work);
+    }
+    void rejoin() override {
+      plan_->count();
+      inner_->rejoin();
+    }
     void mark() override { inner_->mark(); }
     void wait() override {
       plan_->count();
@@ -482,6 +507,33 @@ TEST(TensorStepEngine, EveryFailureOfTheDeviceIsSurvived) {
     EXPECT_GT(failures, 10);
     EXPECT_EQ(lost > 0, run_ahead) << "only a step on its way can be lost";
   }
+}
+
+// The device fails with a spoilt step on its way; that utterance is then moved to a lower lane, and its old lane goes to somebody else.
+TEST(TensorStepEngine, ALaneThatWasMovedFromIsClearedToo) {
+  const SpoiltModel spoilt;
+  const auto plan = std::make_shared<FailingRuntime::Plan>();
+  TensorEngineOptions options = kOptions;
+  options.run_ahead = true;
+  TensorStepEngine engine(spoilt.model, std::make_unique<FailingRuntime>(plan), options);
+  std::vector<SlotId> others;
+  for (std::uint32_t i = 0; i + 1 < kSlots; ++i) {
+    others.push_back(engine.acquire(prompt_of(3), sampling_of(4)).value());
+    step_one(engine, others.back(), 3);
+  }
+  const SlotId bad = engine.acquire(spoilt.bad, greedy_sampling(20)).value();
+  EXPECT_TRUE(step_one(engine, bad, 8).sampled);
+  plan->calls_left = 0;
+  EXPECT_THROW(step_one(engine, others[0]), std::runtime_error);
+  for (const SlotId slot : others) engine.release(slot);
+  const SlotId low = engine.acquire(prompt_of(3), sampling_of(4)).value();
+  EXPECT_TRUE(step_one(engine, low, 3).sampled);
+  engine.release(low);
+  engine.release(bad);
+  // In the opposite order, so that a short one comes to the lane that the spoilt one was moved from.
+  std::vector<Utterance> good(spoilt.good.rbegin(), spoilt.good.rend());
+  const std::vector<Production> expected(spoilt.expected.rbegin(), spoilt.expected.rend());
+  expect_equal(produce(engine, good), expected);
 }
 
 // Looks like a device that works behind the host's back, and counts what it records.
