@@ -39,7 +39,7 @@ class Queue {
   // change nothing that matters. What it creates is reused by every recording of the queue: results leave through tensors that exist.
   virtual std::unique_ptr<RecordedWork> record(c10::Device device, std::function<void()> work) = 0;
 
-  // `work` may run beside what follows, until rejoin().
+  // `work` may run beside what follows, until rejoin(). Not nested.
   virtual void beside(Work work) = 0;
   virtual void rejoin() = 0;
 

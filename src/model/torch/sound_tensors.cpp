@@ -126,19 +126,20 @@ at::Tensor MelNetworkTensors::forward(StreamPass& pass, const at::Tensor& x) con
 }
 
 VocosTensors::VocosTensors(TensorReader& reader, const engine::Architecture& architecture, at::ScalarType type, c10::Device device)
-    : hop_(architecture.hop), width_(architecture.vocos.dim) {
+    : hop_(architecture.hop) {
+  const std::int64_t width = architecture.vocos.dim;
   NetworkBuild build{.reader = reader, .type = type, .device = device};
-  embed_ = std::make_unique<const SideConvTensors>(build, "backbone.embed", architecture.n_mels, width_, kEmbedKernel, true, at::kFloat);
-  norm_weight_ = vector_of(build, "backbone.norm.weight", width_);
-  norm_bias_ = vector_of(build, "backbone.norm.bias", width_);
+  embed_ = std::make_unique<const SideConvTensors>(build, "backbone.embed", architecture.n_mels, width, kEmbedKernel, true, at::kFloat);
+  norm_weight_ = vector_of(build, "backbone.norm.weight", width);
+  norm_bias_ = vector_of(build, "backbone.norm.bias", width);
   for (std::uint32_t i = 0; i < architecture.vocos.num_layers; ++i) {
     const std::string block = "backbone.convnext." + std::to_string(i);
-    blocks_.emplace_back(build, block, block + ".gamma", width_, architecture.vocos.intermediate_dim, 1);
+    blocks_.emplace_back(build, block, block + ".gamma", width, architecture.vocos.intermediate_dim, 1);
   }
-  final_weight_ = vector_of(build, "backbone.final_layer_norm.weight", width_);
-  final_bias_ = vector_of(build, "backbone.final_layer_norm.bias", width_);
+  final_weight_ = vector_of(build, "backbone.final_layer_norm.weight", width);
+  final_bias_ = vector_of(build, "backbone.final_layer_norm.bias", width);
   const std::int64_t n_fft = architecture.n_fft, bins = n_fft / 2 + 1;
-  head_ = {to_tensor(reader.get("head.out.weight", {size_of(2 * bins), size_of(width_)}), {2 * bins, width_}, at::kFloat, device),
+  head_ = {to_tensor(reader.get("head.out.weight", {size_of(2 * bins), size_of(width)}), {2 * bins, width}, at::kFloat, device),
            vector_of(build, "head.out.bias", 2 * bins)};
   const std::vector<float> window = reader.get("head.istft.window", {size_of(n_fft)});
   // The analysis half of the feature extractor travels with the file; synthesis has no use for it.

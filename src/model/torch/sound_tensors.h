@@ -21,7 +21,7 @@
 
 namespace tts::model {
 
-// How a network's tensors are made. `rows` and `values` grow with each layer that looks sideways.
+// How a network's tensors are made. `pad` and `values` grow with each layer that looks sideways.
 struct NetworkBuild {
   TensorReader& reader;
   at::ScalarType type;
@@ -89,7 +89,7 @@ class VocosTensors {
  private:
   at::Tensor overlap_add(StreamPass& pass, const at::Tensor& frames) const;
 
-  std::int64_t hop_, pad_, state_values_, width_;
+  std::int64_t hop_, pad_, state_values_;
   std::unique_ptr<const SideConvTensors> embed_;
   at::Tensor norm_weight_, norm_bias_, final_weight_, final_bias_;
   std::vector<ConvNextTensors> blocks_;

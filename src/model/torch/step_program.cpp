@@ -99,7 +99,7 @@ std::int64_t StepProgram::vocabulary(Kind kind) const {
 std::uint32_t StepProgram::context_for(std::uint32_t positions) const { return batch_size_for(context_sizes_, positions); }
 
 void StepProgram::prepare() {
-  // Largest first: what the smaller ones need is then there already. Several devices share no recording, so neither do their pieces.
+  // Largest first: what the smaller ones need is then there already.
   for (auto context = context_sizes_.rbegin(); context != context_sizes_.rend(); ++context) {
     for (auto rows = prefill_sizes_.rbegin(); rows != prefill_sizes_.rend(); ++rows) {
       queue_.run([&] { recording({Kind::kPrefill, *rows, *context}); });

@@ -1,10 +1,12 @@
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -25,28 +27,49 @@ std::atomic<bool> initialised{false};
 
 constexpr int kWarmUps = 2;  // runs before a recording: libraries choose kernels and take their workspaces
 
+// One engine's recording breaks when another engine waits for the whole device.
+std::mutex device_wide;
+
 class CudaRecord final : public RecordedWork {
  public:
-  CudaRecord(c10::Device device, at::cuda::MempoolId_t pool, const std::function<void()>& work) {
+  // `rejoin` ends what `work` may have begun beside itself: a recording with loose ends cannot be ended. When anything fails the first
+  // failure is thrown, and stream, allocators and pool are as if nothing had been recorded.
+  CudaRecord(c10::Device device, at::cuda::MempoolId_t pool, Work work, Work rejoin) {
+    const std::scoped_lock alone(device_wide);
     const c10::cuda::CUDAGuard guard(device);
-    // Other engines' threads may allocate meanwhile: only this thread is forbidden to.
-    graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
-    try {
+    std::exception_ptr failure;
+    attempt(failure, [&] {
+      // Other engines' threads may allocate meanwhile: only this thread is forbidden to.
+      graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       work();
-    } catch (...) {
-      const auto failure = std::current_exception();
-      try {
-        graph_.capture_end();
-      } catch (const std::exception&) {  // a broken recording cannot be ended well; the first failure tells why
-      }
-      std::rethrow_exception(failure);
-    }
-    graph_.capture_end();
+    });
+    attempt(failure, rejoin);
+    attempt(failure, [&] { graph_.capture_end(); });
+    if (!failure) return;
+    // A capture_end() that failed early has left the allocators in the recording's pool, where the next recording would be refused. One
+    // that did not makes these throw.
+    attempt(failure, [&] {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(device.index(), pool);
+      c10::cuda::CUDACachingAllocator::releasePool(device.index(), pool);
+    });
+    attempt(failure, [&] {
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool);
+      at::getHostAllocator(at::kCUDA)->release_pool(pool);
+    });
+    std::rethrow_exception(failure);
   }
 
   void replay() override { graph_.replay(); }
 
  private:
+  static void attempt(std::exception_ptr& failure, Work part) {
+    try {
+      part();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+
   at::cuda::CUDAGraph graph_;
 };
 
@@ -75,6 +98,7 @@ class CudaQueue final : public Queue {
   void run(Work work) override {
     const c10::cuda::CUDAMultiStreamGuard streams(streams_);
     const c10::cuda::CUDAGuard device(streams_.front().device());
+    forked_ = false;  // by work that failed, and has been settled since
     work();
   }
 
@@ -82,19 +106,21 @@ class CudaQueue final : public Queue {
     if (!device.is_cuda()) return std::make_unique<HostRecord>(std::move(work));
     for (int i = 0; i < kWarmUps; ++i) work();
     stream_on(device).synchronize();
-    return std::make_unique<CudaRecord>(device, pool_on(device), work);
+    return std::make_unique<CudaRecord>(device, pool_on(device), work, [this] { rejoin(); });
   }
 
   void beside(Work work) override {
     fork_.record(c10::cuda::getCurrentCUDAStream(side_->device_index()));
     fork_.block(*side_);
-    {
-      const c10::cuda::CUDAStreamGuard guard(*side_);
-      work();
-    }
-    join_.record(*side_);
+    forked_ = true;
+    const c10::cuda::CUDAStreamGuard guard(*side_);
+    work();
   }
-  void rejoin() override { join_.block(c10::cuda::getCurrentCUDAStream(side_->device_index())); }
+  void rejoin() override {
+    if (!std::exchange(forked_, false)) return;
+    join_.record(*side_);
+    join_.block(c10::cuda::getCurrentCUDAStream(side_->device_index()));
+  }
 
   void mark() override { mark_.record(streams_.front()); }
   void wait() override { mark_.synchronize(); }
@@ -113,6 +139,7 @@ class CudaQueue final : public Queue {
   std::vector<at::cuda::MempoolId_t> pools_;
   std::optional<CUDAStream> side_;
   at::cuda::CUDAEvent fork_, join_, mark_;
+  bool forked_ = false;  // something runs beside
 };
 
 class CudaRuntime final : public Runtime {
@@ -125,6 +152,7 @@ class CudaRuntime final : public Runtime {
     return at::zeros(shape, at::TensorOptions().dtype(type).pinned_memory(true));
   }
   void settle() override {
+    const std::scoped_lock alone(device_wide);
     for (const c10::Device device : devices_) {
       if (!device.is_cuda()) continue;
       const c10::cuda::CUDAGuard guard(device);
@@ -141,6 +169,9 @@ void initialise() {
   if (initialised) return;
   at::globalContext().lazyInitDevice(c10::kCUDA);
   at::globalContext().setSDPUseCuDNN(false);  // its plans depend on the shape and may not be made while recording
+  // Sums stay float32 until they are complete, as they do on the CPU, where the number formats were measured.
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
+  at::globalContext().setAllowFP16ReductionCuBLAS(false);
   initialised = true;
 }
 
