@@ -56,7 +56,7 @@ std::vector<DeviceName> every_gpu(const AvailableGpus& gpus) {
 }
 
 std::uint64_t usable(const ModelBytes& model, std::span<const DeviceMemory> devices, std::size_t index) {
-  const std::uint64_t reserved = index == 0 ? model.common : 0;
+  const std::uint64_t reserved = index == 0 ? model.common : model.scratch;
   return devices[index].bytes - std::min(devices[index].bytes, reserved);
 }
 
@@ -67,8 +67,10 @@ std::uint32_t layers_that_fit(const ModelBytes& model, std::span<const DeviceMem
 }
 
 std::string sizes_text(const ModelBytes& model, std::span<const DeviceMemory> devices) {
-  std::string text = std::to_string(model.layers) + " layers of " + megabytes(model.layer) + " and " + megabytes(model.common) +
-                     " on the first device, against";
+  std::string text =
+      std::to_string(model.layers) + " layers of " + megabytes(model.layer) + " and " + megabytes(model.common) + " on the first device";
+  if (devices.size() > 1) text += ", " + megabytes(model.scratch) + " on others";
+  text += ", against";
   for (const DeviceMemory& device : devices) text += " " + to_string(device.device) + " " + megabytes(device.bytes);
   return text;
 }
@@ -165,7 +167,7 @@ std::vector<LayerRange> as_written(std::string_view map, const ModelBytes& model
     if (!devices[i].device.gpu) continue;
     std::uint64_t layers = 0;
     for (const LayerRange& range : ranges) layers += range.device == devices[i].device ? range.count : 0;
-    const std::uint64_t needed = layers * model.layer + (i == 0 ? model.common : 0);
+    const std::uint64_t needed = layers * model.layer + (i == 0 ? model.common : layers > 0 ? model.scratch : 0);
     if (needed > devices[i].bytes) {
       problems += " " + to_string(devices[i].device) + " needs " + megabytes(needed) + " and has " + megabytes(devices[i].bytes);
     }

@@ -43,8 +43,9 @@ struct DeviceMemory {
 
 struct ModelBytes {
   std::uint32_t layers = 0;
-  std::uint64_t layer = 0;   // one layer: weights, and the keys and values of every slot of every engine
-  std::uint64_t common = 0;  // everything else: embeddings, heads, sound networks, scratch; on the first device
+  std::uint64_t layer = 0;    // one layer: weights, and the keys and values of every slot of every engine
+  std::uint64_t common = 0;   // everything else: embeddings, heads, sound networks, scratch; on the first device
+  std::uint64_t scratch = 0;  // on every further device that has layers
 };
 
 struct LayerRange {

@@ -178,7 +178,8 @@ ModelBytes estimate_bytes(const engine::Architecture& architecture, bool text_he
   const std::uint64_t stream_state = 24 * std::uint64_t{architecture.decoder.hidden + vocos.dim} * 12 * kFloat;
   return {.layers = gpt.num_hidden_layers,
           .layer = layer * weight + engines * slots * lane * 2 * kv * c10::elementSize(formats.kv),
-          .common = (codes + texts) * 2 * kFloat + blocks * sound + transform * kFloat + engines * (scratch + slots * stream_state)};
+          .common = (codes + texts) * 2 * kFloat + blocks * sound + transform * kFloat + engines * (scratch + slots * stream_state),
+          .scratch = engines * scratch};
 }
 
 GptTensors load_gpt_tensors(const engine::GptSizes& sizes, const SafetensorsFile& gpt, const SafetensorsFile& embed,

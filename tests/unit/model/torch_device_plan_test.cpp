@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -62,7 +63,7 @@ TEST(ChooseDevices, SaysWhatIsWrong) {
   }
 }
 
-constexpr ModelBytes kModel{.layers = 20, .layer = 100 * kMiB, .common = 500 * kMiB};
+constexpr ModelBytes kModel{.layers = 20, .layer = 100 * kMiB, .common = 500 * kMiB, .scratch = 50 * kMiB};
 
 std::vector<DeviceMemory> memory(std::initializer_list<std::uint64_t> mebibytes) {
   std::vector<DeviceMemory> devices;
@@ -84,6 +85,8 @@ TEST(PlanLayers, AutoFillsInOrderAndSpillsToTheHost) {
   EXPECT_THAT(plan_layers("auto", kModel, memory({9000, 9000})), ElementsAre(LayerRange{0, 20, gpu(0)}));
   EXPECT_THAT(plan_layers("auto", kModel, memory({1500, 9000})), ElementsAre(LayerRange{0, 10, gpu(0)}, LayerRange{10, 10, gpu(1)}));
   EXPECT_THAT(plan_layers("auto", kModel, memory({599, 350})), ElementsAre(LayerRange{0, 3, gpu(1)}, LayerRange{3, 17, kHost}));
+  EXPECT_THAT(plan_layers("auto", kModel, memory({599, 349})), ElementsAre(LayerRange{0, 2, gpu(1)}, LayerRange{2, 18, kHost}))
+      << "a further device needs scratch too";
   EXPECT_THAT(error_of([] { plan_layers("auto", kModel, memory({499, 9000})); }), HasSubstr("does not fit"));
 }
 
@@ -96,7 +99,7 @@ TEST(PlanLayers, BalancedGoesByMemory) {
   EXPECT_THAT(error_of([] {
                 plan_layers("balanced", kModel, memory({1000, 1000}));
               }),
-              AllOf(HasSubstr("does not fit"), HasSubstr("cuda:1 1000 MiB")));
+              AllOf(HasSubstr("does not fit"), HasSubstr("500 MiB on the first device, 50 MiB on others"), HasSubstr("cuda:1 1000 MiB")));
 }
 
 // Whatever the memory: every layer once, in order, none beyond what its device holds.
@@ -105,14 +108,15 @@ TEST(PlanLayers, BalancedIsAlwaysComplete) {
     for (std::uint64_t second = 0; second <= 2100; second += 90) {
       for (const std::uint64_t third : {0, 250, 730}) {
         const std::vector<DeviceMemory> devices = memory({first, second, third});
-        if ((first - 500) / 100 + second / 100 + third / 100 < 20) {
+        if ((first - 500) / 100 + (std::max<std::uint64_t>(second, 50) - 50) / 100 + (std::max<std::uint64_t>(third, 50) - 50) / 100 < 20) {
           EXPECT_THAT(error_of([&] { plan_layers("balanced", kModel, devices); }), HasSubstr("does not fit"));
           continue;
         }
         std::uint32_t next = 0;
         for (const LayerRange& range : plan_layers("balanced", kModel, devices)) {
           EXPECT_EQ(range.first, next);
-          EXPECT_LE(range.count * kModel.layer + (range.device.index == 0 ? kModel.common : 0), devices[range.device.index].bytes);
+          EXPECT_LE(range.count * kModel.layer + (range.device.index == 0 ? kModel.common : kModel.scratch),
+                    devices[range.device.index].bytes);
           next += range.count;
         }
         EXPECT_EQ(next, 20U) << first << ", " << second << ", " << third;
@@ -139,7 +143,7 @@ TEST(PlanLayers, AsWrittenSaysWhatIsWrong) {
     EXPECT_THAT(error(map), HasSubstr("write layers and device as in 0-9:cuda:0")) << map;
   }
   EXPECT_THAT(error("0-19:cuda:2"), HasSubstr("cuda:2 is not among the devices in use"));
-  EXPECT_THAT(error("0-9:cuda:0,10-19:cuda:1"), HasSubstr("cuda:1 needs 1000 MiB and has 900 MiB"));
+  EXPECT_THAT(error("0-9:cuda:0,10-19:cuda:1"), HasSubstr("cuda:1 needs 1050 MiB and has 900 MiB"));
 }
 
 TEST(PlanLayers, TheHostHoldsAnything) {

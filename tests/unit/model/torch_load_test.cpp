@@ -62,6 +62,10 @@ TEST(EstimateBytes, AgreesWithTheFiles) {
   const std::uint64_t cache = 2ULL * 4 * 129 * 2 * gpt.hidden_size * 2;
   EXPECT_EQ(estimate_bytes(manifest.architecture, false, half, 4, 100, 2).layer - bytes.layer, cache);
 
+  EXPECT_EQ(estimate_bytes(manifest.architecture, false, half, 4, 100, 2).scratch,
+            2 * estimate_bytes(manifest.architecture, false, half, 4, 100, 1).scratch)
+      << "each engine has its own";
+  EXPECT_GT(bytes.common, bytes.scratch);
   EXPECT_GT(bytes.common,
             std::filesystem::file_size(manifest.files.at("decoder").path) + std::filesystem::file_size(manifest.files.at("vocos").path));
   EXPECT_GT(estimate_bytes(manifest.architecture, true, half, 4, 100, 1).common,
