@@ -73,4 +73,21 @@ function(tts_add_tensor_library)
   target_include_directories(tts_tensors PRIVATE ${PROJECT_SOURCE_DIR}/src/model)
   target_link_libraries(tts_tensors PRIVATE tts_options tts::model tts_torch_devices)
   target_link_options(tts_tensors PRIVATE LINKER:--exclude-libs,ALL)
+
+  # Two files can be mixed up, and would then disagree about what lies where: the function's name says which headers both were built with.
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/tts/base/*.h ${PROJECT_SOURCE_DIR}/include/tts/engine/*.h
+    ${PROJECT_SOURCE_DIR}/include/tts/model/*.h)
+  list(APPEND headers ${PROJECT_SOURCE_DIR}/src/model/tensor_backend.h ${PROJECT_SOURCE_DIR}/src/model/torch/device_plan.h)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
+  set(interface "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  foreach(header IN LISTS headers)
+    file(SHA256 ${header} hash)
+    string(APPEND interface " ${hash}")
+  endforeach()
+  string(SHA256 interface "${interface}")
+  string(SUBSTRING ${interface} 0 16 interface)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/model/tensor_backend.cpp PROPERTIES
+    COMPILE_DEFINITIONS TTS_TENSOR_BACKEND_ENTRY="tts_tensor_backend_${interface}")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/model/torch/plugin/tensor_backend_library.cpp PROPERTIES
+    COMPILE_DEFINITIONS TTS_TENSOR_BACKEND_ENTRY=tts_tensor_backend_${interface})
 endfunction()

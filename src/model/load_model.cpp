@@ -1,3 +1,5 @@
+#include "load_model.h"
+
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -11,14 +13,11 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
-#include "tts/model/model.h"
-
 #include "cpu_step_engine.h"
 #include "gpt_weights.h"
 #include "precision.h"
 #include "safetensors.h"
 #include "sound_model.h"
-#include "tensor_backend.h"
 #include "torch/device_plan.h"
 #include "voices.h"
 
@@ -114,9 +113,45 @@ Engines load_cpu_engine(const engine::Manifest& manifest, const ModelOptions& op
   return engines;
 }
 
+// "auto" is what works here: GPUs that do not are a reason to say so and to use the CPU, unless something else was asked for that only they
+// can give.
+bool may_do_without_gpus(const ModelOptions& options) {
+  return options.device == "auto" && options.device_map.empty() && options.instances == 1;
+}
+
+void say_that_the_cpu_is_used(const std::exception& reason) { spdlog::warn("the GPUs cannot be used, so the CPU is: {}", reason.what()); }
+
+std::uint32_t gpus_to_choose_from(const GpuSupport& gpus, const ModelOptions& options) {
+  if (!gpus.built || !gpus.driver || options.device == "cpu") return 0;
+  try {
+    return gpus.backend().count_gpus();
+  } catch (const std::exception& error) {
+    if (!may_do_without_gpus(options)) throw;
+    say_that_the_cpu_is_used(error);
+    return 0;
+  }
+}
+
+// Nothing when it fails; a problem unless the CPU may be used instead.
+std::optional<Engines> load_on_tensors(const engine::Manifest& manifest, const ModelOptions& options, std::uint32_t context,
+                                       const DeviceChoice& devices, const GpuSupport& gpus, Problems& problems) {
+  const auto load = [&] { return gpus.backend().load_engines(manifest, options, context, devices); };
+  if (!may_do_without_gpus(options)) return problems.attempt(load);
+  try {
+    return load();
+  } catch (const std::exception& error) {
+    say_that_the_cpu_is_used(error);
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options) {
+  return load_model(manifest, options, {.built = built_for_gpus(), .driver = has_gpu_driver(), .backend = tensor_backend});
+}
+
+LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& options, const GpuSupport& gpus) {
   const engine::Architecture& architecture = manifest.architecture;
   const std::uint32_t context = context_of(manifest, options);
   Problems problems;
@@ -130,21 +165,19 @@ LoadedModel load_model(const engine::Manifest& manifest, const ModelOptions& opt
     problems.add("gpu_memory_fraction must be above 0 and at most 1");
   const std::vector<std::string> size_problems = check_gpt_sizes(architecture.gpt);
   for (const std::string& problem : size_problems) problems.add(problem);
-  const auto devices = problems.attempt([&] {
-    const bool may_use_gpus = built_for_gpus() && options.device != "cpu";
-    return choose_devices(options.device, {.built = built_for_gpus(), .count = may_use_gpus ? tensor_backend().count_gpus() : 0});
-  });
+  const auto devices = problems.attempt([&] { return choose_devices(options.device, {gpus.built, gpus_to_choose_from(gpus, options)}); });
   if (devices && !devices->tensors && (!options.device_map.empty() || options.instances != 1))
     problems.add("device_map and instances are for GPUs; the CPU has one engine, which uses all of it");
 
   std::optional<std::vector<engine::Voice>> voices = problems.attempt([&] { return load_voices(manifest, options.verify_hashes); });
   Engines engines;
   if (devices && size_problems.empty()) {
-    if (!devices->tensors) {
+    std::optional<Engines> on_tensors;
+    if (devices->tensors && problems.none()) on_tensors = load_on_tensors(manifest, options, context, *devices, gpus, problems);
+    if (on_tensors) {
+      engines = *std::move(on_tensors);
+    } else if (!devices->tensors || problems.none()) {
       engines = load_cpu_engine(manifest, options, context, problems);
-    } else if (problems.none()) {
-      auto loaded = problems.attempt([&] { return tensor_backend().load_engines(manifest, options, context, *devices); });
-      if (loaded) engines = *std::move(loaded);
     }
   }
   problems.throw_if_any(manifest.name);

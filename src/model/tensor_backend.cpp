@@ -1,7 +1,6 @@
 #include "tensor_backend.h"
 
 #include <atomic>
-#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -12,22 +11,13 @@ namespace tts::model {
 namespace {
 
 constexpr const char* kLibrary = "libtts_tensors.so";
-constexpr const char* kEntry = "tts_tensor_backend";
 
 std::atomic<const TensorBackend*> loaded{nullptr};
 
-const TensorBackend& load() {
+std::filesystem::path beside_the_program() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path path = program.parent_path() / kLibrary;
-  if (error || !std::filesystem::exists(path, error)) {
-    throw std::runtime_error("the part that runs on libtorch is missing: " + path.string() + " belongs beside the program");
-  }
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) throw std::runtime_error(std::string("cannot load the part that runs on libtorch: ") + ::dlerror());
-  const auto entry = reinterpret_cast<const TensorBackend* (*)()>(::dlsym(library, kEntry));
-  if (entry == nullptr) throw std::runtime_error(path.string() + " is not of this program");
-  return *entry();
+  return program.parent_path() / kLibrary;
 }
 
 }  // namespace
@@ -40,10 +30,34 @@ bool built_for_gpus() noexcept {
 #endif
 }
 
+bool has_gpu_driver() noexcept {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  ::dlclose(driver);
+  return true;
+}
+
+const TensorBackend& load_tensor_backend(const std::filesystem::path& path) {
+  const std::string what = "the part that runs on libtorch";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw std::runtime_error(what + " is missing: " + path.string() +
+                             " belongs beside the program; copy it there too, build the target tts_tensors, or set device to cpu");
+  }
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    throw std::runtime_error(what + " cannot be loaded: " + ::dlerror() +
+                             "; libraries of libtorch are looked for where they were when it was built, and in LD_LIBRARY_PATH");
+  }
+  const auto entry = reinterpret_cast<const TensorBackend* (*)()>(::dlsym(library, TTS_TENSOR_BACKEND_ENTRY));
+  if (entry == nullptr) throw std::runtime_error(what + " is of another build than the program: " + path.string() + "; take both from one");
+  return *entry();
+}
+
 const TensorBackend& tensor_backend() {
   static std::mutex mutex;
   const std::scoped_lock lock(mutex);
-  if (loaded.load() == nullptr) loaded.store(&load());
+  if (loaded.load() == nullptr) loaded.store(&load_tensor_backend(beside_the_program()));
   return *loaded.load();
 }
 

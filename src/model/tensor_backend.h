@@ -5,6 +5,7 @@
 // 100 MB of resident memory and a third of a second, which a server on the CPU has no use for.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,15 @@ class TensorBackend {
 // Whether the libtorch of this build knows CUDA.
 bool built_for_gpus() noexcept;
 
-// Loads it at the first call. Throws std::runtime_error when it is not there or does not load. Thread-safe.
+// Whether NVIDIA's driver is on this machine. Without it there are no GPUs, which libtorch need not be loaded to find out.
+bool has_gpu_driver() noexcept;
+
+// Loads the one beside the program at the first call. Throws as load_tensor_backend() does. Thread-safe.
 const TensorBackend& tensor_backend();
+
+// Throws std::runtime_error that says what to do when the library is not there, does not load, or comes from sources whose interface (this
+// header and those it shows) is another.
+const TensorBackend& load_tensor_backend(const std::filesystem::path& path);
 
 // Null until somebody has asked. Thread-safe.
 const TensorBackend* loaded_tensor_backend() noexcept;

@@ -1,5 +1,5 @@
 #pragma once
-// The one door to libtorch: loads a model folder and hands out an engine behind a torch-free interface.
+// Loads a model folder and hands out its engines. Shows nothing of libtorch, which is loaded when a device needs it.
 
 #include <cstdint>
 #include <memory>
@@ -33,8 +33,8 @@ struct ModelOptions {
   std::uint32_t prefix_cache_mb = 64;    // keys and values of shared prompt prefixes kept for reuse; 0 = none
   bool verify_hashes = true;             // SHA-256 of every file against the manifest before use
 
-  // "auto" = every GPU, or the CPU where there is none; "cpu"; "cuda" = every GPU; or some of them, "cuda:0,cuda:1". Each GPU gets engines of
-  // its own, unless device_map is set. "cpu-tensors" runs what GPUs run on the CPU, for tests.
+  // "auto" = every GPU, or the CPU where there is none or they do not work; "cpu"; "cuda" = every GPU; or some of them, "cuda:0,cuda:1".
+  // Each GPU gets engines of its own, unless device_map is set. "cpu-tensors" runs what GPUs run on the CPU, for tests.
   std::string device = "auto";
   // One model over several devices: "auto" = as few as it takes, then the CPU; "balanced" = all by memory; or layers by name,
   // "0-9:cuda:0,10-18:cuda:1,19:cpu". Empty = the whole model on each GPU.

@@ -1,4 +1,4 @@
-// What the shared library tts_tensors shows of itself.
+// What the shared library tts_tensors shows of itself: one function, whose name tells which interface it was built with.
 
 #include "tensor_backend.h"
 #include "torch/load_tensor_engines.h"
@@ -20,7 +20,7 @@ class TorchBackend final : public TensorBackend {
 }  // namespace
 }  // namespace tts::model
 
-extern "C" __attribute__((visibility("default"))) const tts::model::TensorBackend* tts_tensor_backend() {
+extern "C" __attribute__((visibility("default"))) const tts::model::TensorBackend* TTS_TENSOR_BACKEND_ENTRY() {
   static const tts::model::TorchBackend backend;
   return &backend;
 }
