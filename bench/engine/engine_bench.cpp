@@ -86,7 +86,8 @@ Json measure(engine::StepEngine& engine, const Arguments& arguments, std::uint32
     }
     item.prefill_tokens = 0;
   }
-  std::vector<std::vector<float>> pcm(batch, std::vector<float>(engine.max_decode_samples(kChunk, true)));
+  // The first chunk also has the step that the prompt ended with.
+  std::vector<std::vector<float>> pcm(batch, std::vector<float>(engine.max_decode_samples(kChunk + 1, true)));
   std::vector<engine::DecodeWork> decode(batch);
   for (std::uint32_t done = 1; done < arguments.steps;) {
     const std::uint32_t chunk = std::min(kChunk, arguments.steps - done);

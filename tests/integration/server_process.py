@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("CHATTTS_SERVER_BINARY", ROOT / "build/release/bin/chattts-server"))
+os.environ["TTS_MODEL_DEVICE"] = "cpu"  # also where there is a GPU; a test that wants another says so with a flag
 
 
 def free_port() -> int:
@@ -75,6 +76,9 @@ class ServerProcess:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
+
+    def has_loaded(self, library: str) -> bool:
+        return library in Path(f"/proc/{self.process.pid}/maps").read_text(encoding="ascii", errors="replace")
 
     def metric(self, name: str, **labels: str) -> float:
         """Sum of the samples of one metric whose labels include the given ones; 0 when there is none."""

@@ -35,9 +35,11 @@ class TensorEngineTest(unittest.TestCase):
     def test_it_says_what_the_cpu_engine_says(self):
         with ServerProcess(*EXACT, *FLOAT32) as server:
             expected = [self.speak(server, body) for body in bodies()]
+            self.assertFalse(server.has_loaded("libtorch_cpu.so"), "the CPU engine does without it, and without its memory")
         with ServerProcess(*TENSORS) as server:
             self.assertIn("engine:  2 x cpu-tensors, float32 weights", server.log_text())
             self.assertEqual(server.metric("tts_build_info", device="2 x cpu-tensors"), 1)
+            self.assertTrue(server.has_loaded("libtorch_cpu.so"))
             with ThreadPoolExecutor(len(TEXTS)) as pool:
                 got = list(pool.map(lambda body: self.speak(server, body), bodies()))
             for text, one, other in zip(TEXTS, expected, got):
