@@ -83,7 +83,8 @@ class StepEngine {
   virtual std::uint32_t pending_steps(SlotId slot) const noexcept = 0;
 
   // Runs all rows in one pass over the weights. outcomes.size() == work.size(); each slot at most once; the sum of rows must
-  // not exceed max_rows_per_step. A row's result does not depend on the other rows: bits are equal at any batch size.
+  // not exceed max_rows_per_step. A row's result does not depend on the other rows: bits are equal at any batch size. (On a GPU, only at
+  // equal sizes of the work.)
   virtual void step(std::span<const StepWork> work, std::span<StepOutcome> outcomes) = 0;
 
   // Upper bound of the samples one decode() of `steps` steps may write.

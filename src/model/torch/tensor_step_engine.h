@@ -5,8 +5,7 @@
 // most one outcome that nobody has asked for yet. It costs one row of work when the slot stops or is released meanwhile, and changes
 // no result. decode() overlaps with it: the sound networks have a queue of their own.
 //
-// A row's bits depend on the sizes its step was padded to (batch_sizes.h), not on what else is in the batch; with one size for
-// everything they are equal at any load.
+// A row's bits depend on the sizes its work was padded to (batch_sizes.h), not on what else is in the batch.
 //
 // Prompts' shared prefixes are not kept: a prompt takes a fraction of a millisecond on the devices this is for.
 
