@@ -29,13 +29,28 @@ target_compile_options(tts_torch INTERFACE "SHELL:-idirafter ${TTS_TORCH_ROOT}/i
 # Programs that call nothing of libtorch do not load it: that alone would take 100 MB.
 target_link_options(tts_torch INTERFACE "LINKER:-rpath,${TTS_TORCH_ROOT}/lib" "LINKER:--as-needed")
 
-# A CUDA build of libtorch also needs the toolkit's headers: an installed CUDA toolkit, or the ones that come with the wheel.
+# A CUDA build of libtorch also needs the toolkit's headers: an installed CUDA toolkit, or the ones that come with the wheel together with
+# those that scripts/setup adds. Without them everything but GPUs works.
 set(TTS_WITH_CUDA OFF)
 if(EXISTS ${TTS_TORCH_ROOT}/lib/libtorch_cuda.so)
-  set(TTS_WITH_CUDA ON)
   file(GLOB wheel_cuda ${TTS_TORCH_ROOT}/../nvidia/cu[0-9]*)
-  find_path(TTS_CUDA_INCLUDE cuda_runtime_api.h REQUIRED
-    PATHS ${wheel_cuda} $ENV{CUDA_HOME} /usr/local/cuda PATH_SUFFIXES include NO_DEFAULT_PATH)
+  set(cuda_include "")
+  foreach(place ${wheel_cuda} $ENV{CUDA_HOME} /usr/local/cuda)
+    if(NOT cuda_include AND EXISTS ${place}/include/cublas_v2.h AND EXISTS ${place}/include/crt/host_defines.h AND EXISTS ${place}/include/nv/target)
+      set(cuda_include ${place}/include)
+    endif()
+  endforeach()
+  if(NOT TTS_CUDA_INCLUDE)
+    set(TTS_CUDA_INCLUDE "${cuda_include}" CACHE PATH "Folder of the CUDA toolkit's headers; empty = looked for" FORCE)
+  endif()
+  if(TTS_CUDA_INCLUDE)
+    set(TTS_WITH_CUDA ON)
+  else()
+    message(WARNING "This libtorch has CUDA, but the CUDA toolkit's headers are not all here: building without GPUs. Install a CUDA toolkit (CUDA_HOME), "
+      "or beside the wheel nvidia-cuda-crt and nvidia-cuda-cccl of the same CUDA version with pip.")
+  endif()
+endif()
+if(TTS_WITH_CUDA)
   file(GLOB cudart ${wheel_cuda}/lib/libcudart.so.* ${TTS_CUDA_INCLUDE}/../lib64/libcudart.so)
   list(GET cudart 0 TTS_CUDART)
   message(STATUS "CUDA headers: ${TTS_CUDA_INCLUDE}; runtime: ${TTS_CUDART}")

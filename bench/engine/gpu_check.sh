@@ -27,6 +27,7 @@ say "building in $build"
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTTS_BUILD_BENCH=ON ${torch:+-DTTS_TORCH_ROOT="$torch"} >&2
 torch=$(sed -n 's/^TTS_TORCH_ROOT:PATH=//p' "$build/CMakeCache.txt")
 [ -e "$torch/lib/libtorch_cuda.so" ] || { say "the libtorch in $torch has no CUDA; name one with --torch"; exit 1; }
+grep -q 'TTS_CUDA_INCLUDE:PATH=/' "$build/CMakeCache.txt" || { say "the CUDA toolkit's headers are missing (see the warning above)"; exit 1; }
 cmake --build "$build" --target unit_model engine_bench >&2
 
 say "tests: the GPU against the CPU engine"
