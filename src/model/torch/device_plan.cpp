@@ -44,7 +44,7 @@ std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + (1U 
 void require_gpus(std::string_view asked, const AvailableGpus& gpus) {
   if (!gpus.built) {
     fail("device " + quoted(asked) +
-         ": this build of libtorch has no CUDA; build against a CUDA libtorch (TTS_TORCH_ROOT) with the toolkit's headers, or set device to cpu");
+         ": this build of libtorch has no CUDA; build against a CUDA libtorch (TTS_TORCH_ROOT) with its headers, or set device to cpu");
   }
   if (gpus.count == 0) fail("device " + quoted(asked) + ": no CUDA GPU was found; check the driver (nvidia-smi) and CUDA_VISIBLE_DEVICES");
 }
