@@ -161,7 +161,7 @@ void latency_setting(Table& table) {
 
 void engine_settings(Table& table) {
   table.other(SettingKind::kText, "model", "dir", "model folder, or its name under models/", TTS_AT(model_dir));
-  table.integer("model", "compute_threads", 0, 256, "threads of the model; 0 = one per core, at most 8", TTS_AT(model.compute_threads));
+  table.integer("model", "compute_threads", 0, 256, "threads of the model; 0 = one per core that the process may keep busy, at most 8", TTS_AT(model.compute_threads));
   number_format(table, "weights", {"auto", "float32", "bfloat16", "float16", "int8"}, "number format of the language model's weights",
                 TTS_AT(model.precision.weights));
   number_format(table, "kv", {"auto", "float32", "bfloat16", "float16", "int8"}, "number format of cached keys and values",

@@ -7,11 +7,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <malloc.h>
 #include <spdlog/spdlog.h>
+
+#include "tts/base/processors.h"
 
 #include "cpu_step_engine.h"
 #include "gpt_weights.h"
@@ -90,7 +91,7 @@ Engines load_cpu_engine(const engine::Manifest& manifest, const ModelOptions& op
   std::optional<GptWeights> gpt = problems.attempt([&] { return load_gpt(manifest, options.verify_hashes, formats->weights); });
   std::optional<SoundModel> sound = problems.attempt([&] { return load_sound_model(manifest, options.verify_hashes, formats->sound); });
   if (!problems.none()) return {};
-  const std::uint32_t cores = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxDefaultThreads);
+  const std::uint32_t cores = std::min(usable_processors(), kMaxDefaultThreads);
   auto engine = problems.attempt([&] {
     return std::make_unique<CpuStepEngine>(
         *std::move(gpt), *std::move(sound),

@@ -28,7 +28,7 @@ struct ModelOptions {
   std::uint32_t max_context = 0;         // positions per slot; 0 = max_prompt_tokens + sampling.max_steps of the manifest
   std::uint32_t max_prefill_rows = 64;   // prompt positions that may ride on one step, beside the decode rows
   std::uint32_t max_decode_steps = 32;   // largest chunk one decode() may take per slot
-  std::uint32_t compute_threads = 0;     // 0 = one per core, at most 8
+  std::uint32_t compute_threads = 0;     // 0 = one per core that the process may keep busy, at most 8
   Precision precision{};
   std::uint32_t prefix_cache_mb = 64;    // keys and values of shared prompt prefixes kept for reuse; 0 = none
   bool verify_hashes = true;             // SHA-256 of every file against the manifest before use
