@@ -181,8 +181,19 @@ void CpuStepEngine::step(std::span<const engine::StepWork> work, std::span<engin
   pool_.run(draws_.size() * engine::kCodebooks, [&](std::size_t block, std::uint32_t worker) {
     draw_token(draws_[block / engine::kCodebooks], static_cast<std::uint32_t>(block % engine::kCodebooks), samplers_[worker]);
   });
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    if (!gpt_.is_finite(r)) slots_[rows_[r].slot].broken = true;
+  }
   for (const Draw& draw : draws_) outcomes[draw.work] = finish_step(draw);
-  for (const engine::StepWork& item : work) keep_prefix(*find(item.slot));
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    Slot& slot = *find(work[i].slot);
+    if (slot.broken) {
+      slot.stopped = true;
+      outcomes[i] = {.stop = engine::StopReason::kFailed};
+    } else {
+      keep_prefix(slot);
+    }
+  }
 }
 
 void CpuStepEngine::draw_token(Draw& draw, std::uint32_t codebook, Sampler& sampler) {
@@ -210,7 +221,10 @@ engine::StepOutcome CpuStepEngine::finish_step(const Draw& draw) {
   engine::StepOutcome outcome{.sampled = true};
   bool ended = false;
   for (std::size_t q = 0; q < (code_stage ? engine::kCodebooks : 1); ++q) {
-    if (!draw.tokens[q]) throw std::runtime_error("the language model produced values that are not finite");
+    if (!draw.tokens[q]) {
+      slot.broken = true;
+      return {};
+    }
     const std::uint32_t token = *draw.tokens[q];
     slot.recent[q].push(token);
     if (code_stage) {

@@ -67,6 +67,7 @@ class CpuStepEngine final : public engine::StepEngine {
     std::uint32_t position = 0;  // positions consumed, prompt and generated
     std::uint32_t steps = 0;     // generated, the end step excluded
     bool stopped = false;
+    bool broken = false;  // its values are not finite: stopped, and nothing of it is of use
     engine::CodeFrame codes{};  // next input of the code stage
     std::int32_t token = 0;     // next input of the text stage
     std::array<TokenWindow, engine::kCodebooks> recent;

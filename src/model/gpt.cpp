@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/kernels.h"
+#include "ops/quantize.h"
 
 namespace tts::model {
 namespace {
@@ -184,6 +185,8 @@ void Gpt::heads(std::span<const GptRow> rows) {
                                 ops::MutableRows{text_logits_.data(), weights_.sizes.num_text_tokens});
   }
 }
+
+bool Gpt::is_finite(std::size_t row) const noexcept { return ops::all_finite(x_.data() + row * hidden_size(), hidden_size()); }
 
 std::span<const float> Gpt::hidden(std::size_t row) const noexcept { return {hidden_.row(result_index_[row]), hidden_size()}; }
 

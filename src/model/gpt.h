@@ -57,6 +57,9 @@ class Gpt {
   std::span<const float> hidden(std::size_t row) const noexcept;  // after the final norm
   std::span<const float> logits(std::size_t row) const noexcept;  // kCode: codebook-major, num_audio_tokens each; kText: num_text_tokens
 
+  // Whether a row of the last pass came through all layers as numbers. Keys and values of one that did not may look as if they were.
+  bool is_finite(std::size_t row) const noexcept;
+
   KvCache& cache() noexcept { return cache_; }
 
  private:

@@ -295,7 +295,12 @@ void EngineLoop::step() {
   costs_.step_took(step_plan_.decode_rows, step_plan_.prefill_tokens, ended - work_began_);
   work_began_ = ended;
   if (++engine_steps_ % kStepsBetweenOutlooks == 0) publish_outlook();
-  for (std::size_t i = 0; i < outcomes_.size(); ++i) record(rows_[step_plan_.rows[i]], outcomes_[i]);
+  failed_.clear();
+  for (std::size_t i = 0; i < outcomes_.size(); ++i) {
+    record(rows_[step_plan_.rows[i]], outcomes_[i]);
+    if (outcomes_[i].stop == StopReason::kFailed) failed_.push_back(step_plan_.rows[i]);
+  }
+  if (!failed_.empty()) fail_rows(failed_, "the language model's values are not finite");
 }
 
 void EngineLoop::record(Row& row, const engine::StepOutcome& outcome) {

@@ -37,6 +37,10 @@ struct FakeEngineOptions {
                           .lookahead_steps = 0,
                           .precision = {}};
   std::int32_t vocabulary = 100000;  // token ids must be below
+  // Instead of that step, counted from 0, the values are not finite.
+  std::function<std::optional<std::uint32_t>(const engine::UtterancePrompt&)> breaks_at = [](const engine::UtterancePrompt&) {
+    return std::nullopt;
+  };
   // Steps an utterance generates before its end token (audio steps, or tokens in the text stage); cut by max_steps.
   std::function<std::uint32_t(const engine::UtterancePrompt&)> steps_of = [](const engine::UtterancePrompt& prompt) {
     return static_cast<std::uint32_t>(prompt.tokens.size()) * 2;
@@ -138,6 +142,7 @@ class FakeEngine final : public engine::StepEngine {
       slot.text = prompt.stage == engine::Stage::kText;
       slot.prefill_left = static_cast<std::uint32_t>(positions);
       slot.steps_wanted = std::max(options_.steps_of(prompt), sampling.min_steps);
+      slot.breaks_at = options_.breaks_at(prompt);
       slot.max_steps = sampling.max_steps;
       const auto used = ++control_->slots_in_use;
       if (used > control_->most_slots_in_use) control_->most_slots_in_use = used;
@@ -214,6 +219,7 @@ class FakeEngine final : public engine::StepEngine {
     std::uint32_t generation = 0;
     bool in_use = false, poisoned = false, ended = false, flushed = false, text = false;
     std::uint32_t prefill_left = 0, pending = 0, generated = 0, decoded = 0, steps_wanted = 0, max_steps = 0;
+    std::optional<std::uint32_t> breaks_at;
     std::uint64_t emitted = 0;
     std::optional<FakeVoice> voice;
   };
@@ -256,6 +262,11 @@ class FakeEngine final : public engine::StepEngine {
     slot.prefill_left -= prefill_tokens;
     if (slot.prefill_left > 0) return {};
     engine::StepOutcome outcome;
+    if (slot.breaks_at == slot.generated) {
+      slot.ended = slot.poisoned = true;
+      outcome.stop = engine::StopReason::kFailed;
+      return outcome;
+    }
     outcome.sampled = true;
     if (slot.generated == slot.steps_wanted) {
       outcome.stop = engine::StopReason::kEndToken;

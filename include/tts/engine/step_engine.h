@@ -47,7 +47,9 @@ struct StepWork {
 
 struct StepOutcome {
   bool sampled = false;    // a step was generated (false while a prompt is only partly consumed)
-  StopReason stop = StopReason::kNone;  // kEndToken: the sampled step is the end and is not audio; kMaxSteps: it is the last audio
+  // kEndToken: the sampled step is the end and is not audio; kMaxSteps: it is the last audio; kFailed: the model's values for this slot
+  // are not finite, nothing was sampled, and only release() is left. Others in the batch are none the worse.
+  StopReason stop = StopReason::kNone;
   CodeFrame codes{};       // code stage, valid when sampled
   std::int32_t token = 0;  // text stage, valid when sampled
 };

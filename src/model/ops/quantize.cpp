@@ -79,6 +79,10 @@ constexpr float kLargestCode = 127.0F;
 
 void to_bfloat16(const float* x, std::size_t n, std::uint16_t* y) noexcept { HWY_DYNAMIC_DISPATCH(to_bfloat16_kernel)(x, n, y); }
 
+bool all_finite(const float* x, std::size_t n) noexcept {
+  return std::isfinite(std::bit_cast<float>(HWY_DYNAMIC_DISPATCH(largest_magnitude)(x, n)));
+}
+
 QuantizedRow quantize(const float* x, std::size_t n, std::int8_t* y) noexcept {
   const auto largest = std::bit_cast<float>(HWY_DYNAMIC_DISPATCH(largest_magnitude)(x, n));
   const float factor = kLargestCode / largest;

@@ -18,6 +18,8 @@ inline float from_bfloat16(std::uint16_t value) noexcept { return std::bit_cast<
 
 void to_bfloat16(const float* x, std::size_t n, std::uint16_t* y) noexcept;
 
+bool all_finite(const float* x, std::size_t n) noexcept;
+
 struct QuantizedRow {
   float scale = 0.0F;    // value = scale * code
   std::int32_t sum = 0;  // of the codes

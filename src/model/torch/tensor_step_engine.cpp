@@ -303,7 +303,10 @@ engine::StepOutcome TensorStepEngine::finish_step(Slot& slot) {
   engine::StepOutcome outcome{.sampled = true};
   bool ended = false;
   for (std::size_t q = 0; q < (codes ? engine::kCodebooks : 1); ++q) {
-    if (tokens[q] == kBrokenToken) throw std::runtime_error("the language model produced values that are not finite");
+    if (tokens[q] == kBrokenToken) {
+      slot.stopped = lanes_[slot.lane].dirty = true;
+      return {.stop = engine::StopReason::kFailed};
+    }
     if (codes) {
       outcome.codes[q] = static_cast<std::uint16_t>(tokens[q]);
       ended |= outcome.codes[q] == model_->gpt.sizes.num_audio_tokens - 1;

@@ -481,9 +481,41 @@ TEST(CpuStepEngine, ABrokenModelIsReportedAndTheSlotCanStillBeReleased) {
     const auto spoil = [](GptWeights& weights) { weights.final_norm[3] = std::numeric_limits<float>::infinity(); };
     const auto engine = make_engine(spoil, kOptions, formats);
     const SlotId slot = engine->acquire(prompt_of(4), sampling_of(4)).value();
-    EXPECT_THROW(step_one(*engine, slot, 4), std::runtime_error);
+    const StepOutcome outcome = step_one(*engine, slot, 4);
+    EXPECT_EQ(outcome.stop, StopReason::kFailed);
+    EXPECT_FALSE(outcome.sampled);
     engine->release(slot);
     EXPECT_TRUE(engine->acquire(prompt_of(4), sampling_of(4)).ok());
+  }
+}
+
+TEST(CpuStepEngine, ValuesThatAreNotFiniteEndTheirSlotAlone) {
+  constexpr std::int32_t kSpoilt = 39;
+  for (const Formats& formats : kFormats) {
+    const auto spoil = [&](GptWeights& weights) {
+      std::vector<float> text = RandomGpt(sizes()).tensors.at("text");
+      const std::size_t hidden = sizes().hidden_size;
+      std::fill_n(text.begin() + kSpoilt * static_cast<std::ptrdiff_t>(hidden), hidden, std::numeric_limits<float>::infinity());
+      weights.text_embedding = EmbeddingTable(std::move(text), hidden, formats.weights);
+    };
+    const auto engine = make_engine(spoil, kOptions, formats);
+    const std::vector<Utterance> good = {{.prompt = prompt_of(4), .sampling = sampling_of(6), .chunk = 4, .start = 0}};
+    const std::vector<Production> expected = produce(*engine, good);
+    const SlotId broken = engine->acquire(prompt_of(4, kSpoilt), sampling_of(6)).value();
+    const SlotId mate = engine->acquire(good[0].prompt, good[0].sampling).value();
+    const std::array<engine::StepWork, 2> work{{{.slot = broken, .prefill_tokens = 4}, {.slot = mate, .prefill_tokens = 4}}};
+    std::array<StepOutcome, 2> outcomes;
+    engine->step(work, outcomes);
+    EXPECT_EQ(outcomes[0].stop, StopReason::kFailed) << describe(formats);
+    EXPECT_TRUE(outcomes[1].sampled);
+    EXPECT_EQ(outcomes[1].codes, expected[0].codes[0]);
+    engine->release(mate);
+    engine->release(broken);
+    EXPECT_EQ(produce(*engine, good), expected) << "in the slot that held them";
+
+    const SlotId early = engine->acquire(prompt_of(4, kSpoilt), sampling_of(6)).value();
+    EXPECT_EQ(step_one(*engine, early, 2).stop, StopReason::kFailed) << "before its prompt is consumed";
+    engine->release(early);
   }
 }
 

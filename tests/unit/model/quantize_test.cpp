@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -37,6 +38,22 @@ TEST(ToBfloat16, RowsAreRoundedAlikeOnEveryInstructionSet) {
       to_bfloat16(values.data(), n, y.data());
       for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], to_bfloat16(values[i])) << values[i];
       ASSERT_EQ(y[n], 7);
+    }
+  });
+}
+
+TEST(AllFinite, NoticesOneValueAnywhereOnEveryInstructionSet) {
+  for_each_simd_target([&] {
+    for (const std::size_t n : {1U, 7U, 16U, 33U, 64U, 67U}) {
+      std::vector<float> x(n, -std::numeric_limits<float>::max());
+      EXPECT_TRUE(all_finite(x.data(), n));
+      for (std::size_t i = 0; i < n; ++i) {
+        for (const float value : {kNan, -kNan, kInfinity, -kInfinity}) {
+          const float before = std::exchange(x[i], value);
+          EXPECT_FALSE(all_finite(x.data(), n)) << i << " of " << n;
+          x[i] = before;
+        }
+      }
     }
   });
 }

@@ -27,6 +27,7 @@ namespace {
 using engine::SamplingParams;
 using engine::SlotId;
 using engine::StepOutcome;
+using engine::StepWork;
 using engine::StopReason;
 using engine::UtterancePrompt;
 using ::testing::HasSubstr;
@@ -394,7 +395,7 @@ struct SpoiltModel {
   }
 };
 
-// Such an utterance fails, and so does what shares that step, but nobody else, not even who has its lane at once.
+// Such an utterance fails, but nobody else, not who shares its steps and not who has its lane at once.
 TEST(TensorStepEngine, ValuesThatAreNotFiniteAreReportedAndLeaveNothingBehind) {
   const SpoiltModel spoilt;
   TensorEngineOptions options = kOptions;
@@ -402,8 +403,16 @@ TEST(TensorStepEngine, ValuesThatAreNotFiniteAreReportedAndLeaveNothingBehind) {
   const auto engine = make_engine(options, spoilt.model);
   const SlotId slot = engine->acquire(spoilt.bad, greedy_sampling(20)).value();
   EXPECT_TRUE(step_one(*engine, slot, 8).sampled);
-  EXPECT_THROW(step_one(*engine, slot), std::runtime_error);
+  const SlotId mate = engine->acquire(spoilt.good.front().prompt, spoilt.good.front().sampling).value();
+  const std::array<StepWork, 2> work{{{.slot = slot}, {.slot = mate, .prefill_tokens = 3}}};
+  std::array<StepOutcome, 2> outcomes;
+  engine->step(work, outcomes);
+  EXPECT_EQ(outcomes[0].stop, StopReason::kFailed);
+  EXPECT_FALSE(outcomes[0].sampled);
+  EXPECT_TRUE(outcomes[1].sampled);
+  EXPECT_EQ(outcomes[1].codes, spoilt.expected.front().codes.front());
   engine->release(slot);
+  engine->release(mate);
   expect_equal(produce(*engine, spoilt.good), spoilt.expected);
 }
 

@@ -321,6 +321,26 @@ TEST(EngineLoop, AFailedStepEndsItsRowsAndTheEngineGoesOn) {
   EXPECT_THAT(bench.control->breaches(), IsEmpty());
 }
 
+TEST(EngineLoop, ValuesThatAreNotFiniteEndTheirRowAlone) {
+  test::FakeEngineOptions options;
+  options.breaks_at = [](const engine::UtterancePrompt& prompt) {
+    return prompt.tokens.size() == 30 ? std::optional(7U) : std::nullopt;
+  };
+  Bench bench(at_once(), options);
+  const auto other = request_of(20, 9);
+  const auto broken = bench.submit(request_of(30));
+  const auto whole = bench.submit(other);
+  bench.run_until_idle();
+  ASSERT_TRUE(broken->error().has_value());
+  EXPECT_EQ(broken->error()->code, ErrorCode::kEngineFailure);
+  EXPECT_THAT(broken->error()->message, HasSubstr("error id "));
+  EXPECT_EQ(broken->finals(), 1);
+  EXPECT_EQ(whole->pcm(), FakeVoice(other.prompt, other.sampling).all(40));
+  EXPECT_TRUE(bench.exports("tts_engine_failures_total 1"));
+  EXPECT_EQ(bench.control->slots_in_use, 0U);
+  EXPECT_THAT(bench.control->breaches(), IsEmpty());
+}
+
 TEST(EngineLoop, AFailedDecodeEndsOnlyTheStreamsInIt) {
   Bench bench;
   bench.control->before_decode = test::fail_on_calls({1});
