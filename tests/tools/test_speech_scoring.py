@@ -48,6 +48,9 @@ class ScoringTest(unittest.TestCase):
                 for errors, length in s.compare(row["lang"], group, row["spoken"], "").values():
                     self.assertEqual(errors, length)
 
+    def test_a_recogniser_in_a_loop_counts_as_one_lost_sentence(self):
+        self.assertEqual(s.compare("en", "en", "They teach us well.", "to teach us " * 50), {"wer": (4, 4)})
+
     def test_digits_as_a_recogniser_writes_them(self):
         """The written form of the number sentences must score (nearly) as well as the spoken one."""
         with open(os.path.join(support.ROOT, "tests", "data", "sentences.jsonl"), encoding="utf-8") as f:
