@@ -33,6 +33,7 @@ struct Options {
   std::vector<std::string> models{"nano", "full"}, weights{"float32", "bfloat16", "int8"}, kv{"same"};
   std::vector<std::uint32_t> batches{1, 4, 8, 16, 32, 64, 100};
   std::uint32_t context = 400, threads = 2, prompt_rows = 0;
+  std::uint32_t part = 0, turn = 12;  // part = 0: all at once
   double seconds = 1.0;
   std::string output;
 };
@@ -95,7 +96,7 @@ class StepBench {
         samplers_(options.threads, Sampler(weights.sizes.num_audio_tokens)),
         windows_(batch * engine::kCodebooks) {
     fill_cache();
-    for (std::uint32_t b = 0; b < batch; ++b) rows_.push_back({.slot = b, .position = options.context, .head = GptHead::kCode});
+    for (std::uint32_t b = 0; b < part(); ++b) rows_.push_back({.slot = b, .position = options.context, .head = GptHead::kCode});
     for (std::uint32_t p = 0; p < options.prompt_rows; ++p) rows_.push_back({.slot = batch, .position = p, .head = GptHead::kNone});
     codes_.resize(batch, {1, 2, 3, 4});
   }
@@ -114,7 +115,8 @@ class StepBench {
     return times;
   }
 
-  double kv_bytes() { return static_cast<double>(batch_) * options_.context * static_cast<double>(gpt_.cache().position_bytes()); }
+  std::uint32_t part() const { return options_.part == 0 ? batch_ : std::min(options_.part, batch_); }
+  double kv_bytes() { return static_cast<double>(part()) * options_.context * static_cast<double>(gpt_.cache().position_bytes()); }
 
  private:
   void fill_cache() {
@@ -134,11 +136,14 @@ class StepBench {
 
   void step(Times& times) {
     const auto begin = Clock::now();
-    for (std::uint32_t b = 0; b < batch_; ++b) gpt_.embed_codes(codes_[b], gpt_.input(b));
-    for (std::uint32_t p = 0; p < options_.prompt_rows; ++p) gpt_.embed_text(static_cast<std::int32_t>(p % 300), gpt_.input(batch_ + p));
+    for (std::uint32_t b = 0; b < part(); ++b) {
+      if (draw_ % options_.turn == 0) rows_[b].slot = (rows_[b].slot + part()) % batch_;
+      gpt_.embed_codes(codes_[b], gpt_.input(b));
+    }
+    for (std::uint32_t p = 0; p < options_.prompt_rows; ++p) gpt_.embed_text(static_cast<std::int32_t>(p % 300), gpt_.input(part() + p));
     gpt_.forward(rows_);
     const auto drawn = Clock::now();
-    pool_.run(std::size_t{batch_} * engine::kCodebooks, [&](std::size_t block, std::uint32_t worker) { draw(block, samplers_[worker]); });
+    pool_.run(std::size_t{part()} * engine::kCodebooks, [&](std::size_t block, std::uint32_t worker) { draw(block, samplers_[worker]); });
     ++draw_;
     const auto end = Clock::now();
     times.step.push_back(milliseconds(end - begin));
@@ -183,6 +188,8 @@ void parse(CLI::App& app, Options& options) {
   app.add_option("--batch", options.batches, "utterances at once")->delimiter(',');
   app.add_option("--context", options.context, "positions behind each");
   app.add_option("--prompt-rows", options.prompt_rows, "prompt positions of a joining utterance that ride on every step");
+  app.add_option("--part", options.part, "utterances that one step serves, in turn; 0 = all");
+  app.add_option("--turn", options.turn, "steps before the next part has its turn");
   app.add_option("--threads", options.threads, "workers, this thread included");
   app.add_option("--seconds", options.seconds, "measured for each line");
   app.add_option("--output", options.output, "JSON file to write");
@@ -214,7 +221,7 @@ int main(int argc, char** argv) {
           const double bandwidth = 1e9 * bench::read_bandwidth(options.threads, static_cast<std::size_t>(bytes));
           const Times times = step_bench.run(options.seconds);
           const double step = at(times.step, 0.5), floor = bytes / bandwidth * 1e3;
-          const double sampler = at(times.sampler, 0.5) / step, realtime = batch * 512.0 / 24.0 / step;
+          const double sampler = at(times.sampler, 0.5) / step, realtime = step_bench.part() * 512.0 / 24.0 / step;
           std::printf("%-5s %-8s %-8s %5u %9.3f %9.3f %8.1f %9.3f %6.2f %7.2f%% %9.1f %6.1f\n", model.c_str(), weight_format.c_str(),
                       kv_format.c_str(), batch, step, at(times.step, 0.95), bytes * 1e-6, floor, step / floor, 100 * sampler, realtime,
                       static_cast<double>(times.allocations) / static_cast<double>(times.step.size()));

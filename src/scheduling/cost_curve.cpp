@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 namespace tts::scheduling {
 namespace {
@@ -11,11 +12,18 @@ constexpr double kElsewhere = 0.5;    // share of a change that other sizes foll
 constexpr double kGrowingShare = 0.25;
 constexpr double kFullWeight = 50;   // observations after which a point weighs no more in the fit
 
+constexpr std::uint32_t kEnoughToCompare = 20;
+constexpr double kNoticeablyCheaper = 0.9;
+
 }  // namespace
+
+std::size_t CostCurve::index_of(std::uint32_t size) noexcept {
+  return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(size - 1)), std::tuple_size_v<decltype(points_)> - 1);
+}
 
 void CostCurve::observe(std::uint32_t size, double seconds) noexcept {
   if (size == 0 || !(seconds >= 0)) return;
-  Point& here = points_[std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(size - 1)), points_.size() - 1)];
+  Point& here = points_[index_of(size)];
   const double expected = at(size);
   if (here.seconds > 0) seconds = std::min(seconds, kOutlier * here.seconds);
   const double weight = std::max(kNewest, 1.0 / (here.seen + 1.0));
@@ -54,6 +62,17 @@ double CostCurve::at(double size) const noexcept {
     below = &point;
   }
   return below == nullptr ? 0 : below->bounded + (size - below->size) * std::clamp(slope(), 0.0, below->bounded / below->size);
+}
+
+std::uint32_t CostCurve::cheapest_portion(std::uint32_t size) const noexcept {
+  if (size == 0) return size;
+  const std::size_t whole = index_of(size);
+  if (points_[whole].seen < kEnoughToCompare) return size;
+  std::size_t best = whole;
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (points_[i].seen >= kEnoughToCompare && points_[i].per_unit() < points_[best].per_unit()) best = i;
+  }
+  return points_[best].per_unit() > kNoticeablyCheaper * points_[whole].per_unit() ? size : std::uint32_t{1} << best;
 }
 
 double CostCurve::slope() const noexcept {

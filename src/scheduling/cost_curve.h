@@ -24,14 +24,21 @@ class CostCurve {
   // its time is taken to grow with the size.
   double at(double size) const noexcept;
 
+  // `size`, or the smaller size in portions of which it takes noticeably less time: what a step reads may outgrow the caches. Only by what
+  // was seen itself, without the bound above.
+  std::uint32_t cheapest_portion(std::uint32_t size) const noexcept;
+
  private:
   struct Point {
     double size = 0, seconds = 0;
     double bounded = 0;  // seconds, by what was seen of smaller sizes since
     std::uint32_t seen = 0;
     std::uint64_t last_seen = 0;  // number of the observation
+
+    double per_unit() const noexcept { return seconds / size; }
   };
 
+  static std::size_t index_of(std::uint32_t size) noexcept;
   void bound_the_old() noexcept;
   double slope() const noexcept;  // seconds per unit of size: least squares over the points
 

@@ -58,8 +58,12 @@ double CostModel::decode_seconds_per_step(std::uint32_t rows) const noexcept {
   return decodes_.at(work) / work * std::max(1.0, decode_surplus_.value());
 }
 
+std::uint32_t CostModel::rows_at_once(std::uint32_t rows) const noexcept { return steps_.cheapest_portion(rows); }
+
 Duration CostModel::round(std::uint32_t rows) const noexcept {
-  return duration(steps_.at(rows) + rows * (decode_seconds_per_step(rows) + prompts_.value() * prefill_.value()));
+  const std::uint32_t at_once = rows_at_once(rows);
+  const double steps = at_once == rows ? steps_.at(rows) : steps_.at(at_once) * rows / at_once;
+  return duration(steps + rows * (decode_seconds_per_step(rows) + prompts_.value() * prefill_.value()));
 }
 
 double CostModel::share_needed(std::span<const double> paces) const noexcept {

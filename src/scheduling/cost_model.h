@@ -29,7 +29,10 @@ class CostModel {
   Duration prefill(std::uint32_t tokens) const noexcept;  // on top of the step it rides on
   Duration decode(std::uint32_t work) const noexcept;
 
-  // One step of so many rows together with the decoding of it and the prompts that come with it.
+  // Rows that a step should serve where so many want one: all, or fewer in turn where the machine then makes noticeably more steps.
+  std::uint32_t rows_at_once(std::uint32_t rows) const noexcept;
+
+  // Until each of so many rows has had one step, together with the decoding of it and the prompts that come with it.
   Duration round(std::uint32_t rows) const noexcept;
 
   // Share of the machine's time that streams need whose listeners hear so many seconds of sound in a second, fastest first: who hears

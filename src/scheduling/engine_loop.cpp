@@ -147,7 +147,7 @@ void EngineLoop::drop_cancelled_and_expired() {
 // What the listeners still have to hear, and with that who needs the engine most.
 void EngineLoop::hear_listeners() {
   const auto early = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.early && row.runnable(); });
-  pacing_.begin_turn(static_cast<std::uint32_t>(step_plan_.rows.size()), static_cast<std::uint32_t>(early), now_);
+  pacing_.begin_turn(static_cast<std::uint32_t>(step_plan_.rows.size() + step_plan_.waiting.size()), static_cast<std::uint32_t>(early), now_);
   needed_now_ = anyone_listens_ = false;
   least_spare_ = Duration::max();
   for (Row& row : rows_) {
@@ -265,15 +265,22 @@ void EngineLoop::plan() {
                           .runnable = row.runnable() && row.stop == StopReason::kNone,
                           .urgency = row.urgency,
                           .sat_out = row.sat_out,
+                          .covered = pacing_.covered(row, now_),
+                          .in_turn = row.turn_left > 0,
                           .whole = row.is_whole()});
   }
-  step_limits_.prefill_budget = prefill_budget(least_spare_, static_cast<std::uint32_t>(rows_.size()), costs_);
+  step_limits_.prefill_budget = prefill_budget(least_spare_, costs_.rows_at_once(static_cast<std::uint32_t>(rows_.size())), costs_);
   plan_step(step_rows_, step_limits_, costs_, step_plan_);
-  note_yielding();
+  note_who_takes_part();
 }
 
-void EngineLoop::note_yielding() {
-  for (const std::uint32_t index : step_plan_.rows) rows_[index].sat_out = 0;
+void EngineLoop::note_who_takes_part() {
+  for (const std::uint32_t index : step_plan_.rows) {
+    Row& row = rows_[index];
+    row.sat_out = 0;
+    row.turn_left = (row.turn_left == 0 ? kTurnSteps : row.turn_left) - 1;
+  }
+  for (const std::uint32_t index : step_plan_.waiting) ++rows_[index].sat_out;
   for (const std::uint32_t index : step_plan_.yielding) ++rows_[index].sat_out;
   if (!step_plan_.yielding.empty()) metrics_.rows_skipped(static_cast<std::uint32_t>(step_plan_.yielding.size()));
 }

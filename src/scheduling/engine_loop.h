@@ -61,7 +61,7 @@ class EngineLoop {
   void admit_one(UtterancePtr utterance);
   Result<engine::SlotId> acquire_slot(const Utterance& utterance);
   void note_prefixes();
-  void note_yielding();
+  void note_who_takes_part();
   void lengthen_followers(const Row& leader, TimePoint now, Duration audio);
   void record(Row& row, const engine::StepOutcome& outcome);
   void fail_rows(std::span<const std::uint32_t> rows, std::string_view what);

@@ -116,6 +116,11 @@ Duration Pacing::spare(const Row& row, std::uint32_t prefill_left, TimePoint now
   return row.playback.left(now) - next_sound(row, prefill_left);
 }
 
+Duration Pacing::covered(const Row& row, TimePoint now) const noexcept {
+  if (row.is_whole()) return Duration::max();
+  return row.playback.left(now) + heard_in(std::uint64_t{unheard(row)} * samples_per_step_, row.pace());
+}
+
 Urgency Pacing::urgency(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept {
   return urgency_of({.whole = row.is_whole(),
                      .follows = row.follows,

@@ -20,7 +20,7 @@ class Pacing {
   // `costs` is not owned and must outlive it.
   Pacing(const SchedulerOptions& options, const engine::EngineInfo& info, const CostModel& costs);
 
-  // Everything below is about a turn in which `stepping` rows take part in a step and `early` ones have given early sound and not yet
+  // Everything below is about a turn in which `stepping` rows want to take part in a step, all at once or in turn, and `early` ones have given early sound and not yet
   // reached the exact lookahead.
   void begin_turn(std::uint32_t stepping, std::uint32_t early, TimePoint now) noexcept;
 
@@ -29,6 +29,8 @@ class Pacing {
   // What the listener will have left when the row's next sound could be there; and whether that is too little for company.
   bool is_thin(Duration spare) const noexcept { return spare < urgency_rules_.thin; }
   Duration spare(const Row& row, std::uint32_t prefill_left, TimePoint now) const noexcept;
+  // What the listener still has to hear once all generated steps are out. Nobody listens to a whole row.
+  Duration covered(const Row& row, TimePoint now) const noexcept;
   DecodeRow decode_row(const Row& row, std::uint32_t pending, TimePoint now) const noexcept;
   // least_spare: of all listeners who hear something.
   DecodeRules decode_rules(bool needed_now, bool anyone_listens, Duration least_spare, bool slots_wanted) const noexcept;

@@ -28,7 +28,8 @@ struct Row {
   bool follows = false;              // an earlier utterance of its listener is in another slot
   PlaybackClock playback;            // of the listener, as far as this utterance knows
   bool early = false;                // the last piece had less than exact lookahead
-  std::uint32_t sat_out = 0;         // steps in a row that it yielded
+  std::uint32_t sat_out = 0;         // steps in a row that it yielded or waited for its turn
+  std::uint32_t turn_left = 0;       // steps of its turn still to come, where not all rows take part in each
   Urgency urgency = Urgency::kNow;   // at the start of the turn
 
   bool is_text() const noexcept { return utterance->request.prompt.stage == engine::Stage::kText; }

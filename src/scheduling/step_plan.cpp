@@ -1,6 +1,7 @@
 #include "step_plan.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tts::scheduling {
 namespace {
@@ -29,8 +30,11 @@ Situation situation_of(std::span<const StepRow> rows, const StepLimits& limits) 
   return situation;
 }
 
+// turns: that a row waits for in any case
+bool claims_share(const StepRow& row, std::uint32_t turns) noexcept { return row.whole && row.sat_out + 1 >= kWholeShare * turns; }
+
 bool yields(const StepRow& row, const Situation& situation) noexcept {
-  if (row.whole && row.sat_out + 1 >= kWholeShare) return false;
+  if (claims_share(row, 1)) return false;
   return (row.urgency >= Urgency::kPlenty && situation.needed_now) || (row.urgency == Urgency::kFarAhead && situation.anyone_near);
 }
 
@@ -45,12 +49,30 @@ bool worth_yielding(std::span<const StepRow> rows, const StepLimits& limits, con
   return kept < all && costs.round(kept) <= kWorthYielding * costs.round(all);
 }
 
+void choose_whose_turn(std::span<const StepRow> rows, std::uint32_t at_once, StepPlan& plan) {
+  const auto wanting = static_cast<std::uint32_t>(plan.order.size());
+  if (wanting <= at_once) return;
+  const std::uint32_t turns = (wanting + at_once - 1) / at_once;
+  const auto rank = [&](std::uint32_t i) {
+    const StepRow& row = rows[i];
+    const bool needed = (row.urgency == Urgency::kNow && !row.whole) || claims_share(row, turns);
+    return std::tuple(!needed, !row.in_turn, row.covered, ~row.sat_out, i);
+  };
+  const auto first_waiting = plan.order.begin() + at_once;
+  std::nth_element(plan.order.begin(), first_waiting, plan.order.end(), [&](std::uint32_t a, std::uint32_t b) { return rank(a) < rank(b); });
+  plan.waiting.assign(first_waiting, plan.order.end());
+  plan.order.erase(first_waiting, plan.order.end());
+  std::sort(plan.order.begin(), plan.order.end());
+}
+
 }  // namespace
 
 void StepPlan::clear() noexcept {
   work.clear();
   rows.clear();
   yielding.clear();
+  waiting.clear();
+  order.clear();
   decode_rows = 0;
   prefill_tokens = 0;
 }
@@ -59,6 +81,8 @@ void StepPlan::reserve(std::size_t count) {
   work.reserve(count);
   rows.reserve(count);
   yielding.reserve(count);
+  waiting.reserve(count);
+  order.reserve(count);
 }
 
 void plan_step(std::span<const StepRow> rows, const StepLimits& limits, const CostModel& costs, StepPlan& plan) {
@@ -66,18 +90,21 @@ void plan_step(std::span<const StepRow> rows, const StepLimits& limits, const Co
   const Situation situation = situation_of(rows, limits);
   const bool yielding = worth_yielding(rows, limits, situation, costs);
   const auto takes_part = [&](const StepRow& row) { return can_run(row, limits) && !(yielding && yields(row, situation)); };
-  std::uint32_t budget = limits.max_rows;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];
     if (!takes_part(row)) {
       if (can_run(row, limits)) plan.yielding.push_back(i);
-    } else if (row.prefill_left == 0 && budget > 0) {
-      plan.work.push_back({.slot = row.slot, .prefill_tokens = 0});
-      plan.rows.push_back(i);
-      ++plan.decode_rows;
-      --budget;
+    } else if (row.prefill_left == 0) {
+      plan.order.push_back(i);
     }
   }
+  choose_whose_turn(rows, std::min(limits.max_rows, costs.rows_at_once(static_cast<std::uint32_t>(plan.order.size()))), plan);
+  for (const std::uint32_t i : plan.order) {
+    plan.work.push_back({.slot = rows[i].slot, .prefill_tokens = 0});
+    plan.rows.push_back(i);
+  }
+  plan.decode_rows = static_cast<std::uint32_t>(plan.order.size());
+  std::uint32_t budget = limits.max_rows - plan.decode_rows;
   const bool alone = plan.decode_rows == 0;
   const std::uint32_t chunk = alone ? limits.max_rows : limits.prefill_chunk;
   if (!alone) budget = std::min(budget, limits.prefill_budget);

@@ -25,6 +25,34 @@ TEST(CostCurve, WhatWasSeenIsGivenBack) {
   EXPECT_EQ(curve.observations(), 100U);
 }
 
+TEST(CostCurve, PortionsWhereAWholeTakesLonger) {
+  CostCurve curve;
+  EXPECT_EQ(curve.cheapest_portion(0), 0U);
+  EXPECT_EQ(curve.cheapest_portion(100), 100U) << "nothing is known";
+  observe(curve, 8, 0.004);
+  observe(curve, 30, 0.009);
+  EXPECT_EQ(curve.cheapest_portion(100), 100U) << "of so many nothing is known";
+  observe(curve, 100, 0.060);
+  EXPECT_EQ(curve.cheapest_portion(100), 32U) << "30 rows were the cheapest, and they stand for 17 to 32";
+  EXPECT_EQ(curve.cheapest_portion(30), 30U);
+  EXPECT_EQ(curve.cheapest_portion(8), 8U);
+}
+
+TEST(CostCurve, NoPortionsForALittle) {
+  CostCurve curve;
+  observe(curve, 32, 0.010);
+  observe(curve, 64, 0.021);
+  EXPECT_EQ(curve.cheapest_portion(64), 64U);
+}
+
+TEST(CostCurve, WhatWasSlowOnceIsStillSlowAfterSmallerSizes) {
+  CostCurve curve;
+  observe(curve, 128, 0.100);
+  observe(curve, 32, 0.010);
+  EXPECT_LT(curve.at(128), 0.05) << "the bound by what was seen since";
+  EXPECT_EQ(curve.cheapest_portion(128), 32U) << "or rows would swing between all and some";
+}
+
 TEST(CostCurve, BetweenTwoSizesItIsStraight) {
   CostCurve curve;
   observe(curve, 1, 0.010);

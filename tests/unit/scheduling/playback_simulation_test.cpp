@@ -437,6 +437,47 @@ TEST_P(Machines, OneThatWasBusyWithSomethingElseIsTrustedAgain) {
   EXPECT_GT(simulation.loop.active(), 0.5 * before);
 }
 
+// Keys and values of 40 rows fit into the caches; fetching a row's costs as much again as its step.
+constexpr MachineCosts kCached{.step = 0.4, .row = 0.08, .prompt_token = 0.03, .decode = 0.3, .decoder_step = 0.06, .fetch = 0.08, .cached_rows = 40};
+
+TEST(PlaybackSimulation, RowsTakeTurnsWhereTheCachesHoldOnlySome) {
+  const auto steps_in_15_s = [](MachineCosts costs) {
+    Simulation simulation(costs, with(128), kSmallLookahead);
+    simulation.warm_up();
+    Listeners files;
+    for (int i = 0; i < 20; ++i) files.push_back(simulation.ask({.steps = 1900, .delivery = engine::Delivery::kWhole}));
+    simulation.run_for(seconds(1));  // how 20 rows do is known before there are more
+    for (int i = 0; i < 80; ++i) files.push_back(simulation.ask({.steps = 1900, .delivery = engine::Delivery::kWhole}));
+    simulation.run_for(seconds(1));
+    const auto before = simulation.steps;
+    simulation.run_for(seconds(15));
+    std::uint64_t least = ~0ULL, most = 0;
+    for (const auto& file : files) {
+      least = std::min(least, file->samples());
+      most = std::max(most, file->samples());
+    }
+    EXPECT_EQ(simulation.loop.active(), 100U);
+    EXPECT_GT(least, most / 2) << "everybody has a turn";
+    return static_cast<double>(simulation.steps - before);
+  };
+  MachineCosts never = kCached;
+  never.cached_rows = 0;
+  EXPECT_GT(steps_in_15_s(kCached), 1.35 * steps_in_15_s(never));
+}
+
+TEST(PlaybackSimulation, TurnsLeaveNoGaps) {
+  Simulation simulation(kCached, with(128), kSmallLookahead);
+  simulation.warm_up();
+  Listeners listeners;
+  for (int i = 0; i < 90; ++i) {
+    listeners.push_back(simulation.ask({.steps = 1500}));
+    simulation.run_for(milliseconds(50));
+  }
+  simulation.run_for(seconds(8));
+  EXPECT_GE(simulation.loop.active(), 80U);
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+}
+
 INSTANTIATE_TEST_SUITE_P(Costs, Machines, testing::Values(std::tuple(kSmall, kSmallLookahead), std::tuple(kLarge, kLargeLookahead)));
 
 }  // namespace

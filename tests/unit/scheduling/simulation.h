@@ -19,6 +19,9 @@ namespace tts::scheduling {
 struct MachineCosts {  // milliseconds
   double step = 1, row = 0.1, prompt_token = 0.02;
   double decode = 0.5, decoder_step = 0.05;  // a step the decoder computes: new, flushed or computed ahead
+  // A row whose keys and values are not among those of the `cached_rows` read last has to fetch them.
+  double fetch = 0;
+  std::size_t cached_rows = 0;
 };
 
 class Listener final : public engine::UtteranceSink {
@@ -79,13 +82,15 @@ class Simulation {
       : costs_(costs), options_(std::move(options)), engine_(engine_options(options_, lookahead, max_pending), control) {
     control->step_work = [this](std::span<const engine::StepWork> work) {
       double tokens = 0;
-      std::uint32_t rows = 0;
+      std::uint32_t rows = 0, fetched = 0;
       for (const auto& one : work) {
         tokens += one.prefill_tokens;
         rows += one.prefill_tokens == 0 ? 1 : 0;
+        fetched += one.prefill_tokens == 0 && read(one.slot.index) ? 1 : 0;
       }
       most_prefill_ = std::max(most_prefill_, tokens);
-      spend(costs_.step + costs_.row * rows + costs_.prompt_token * tokens);
+      steps += rows;
+      spend(costs_.step + costs_.row * rows + costs_.fetch * fetched + costs_.prompt_token * tokens);
     };
     control->decode_work = [this, lookahead](std::span<const engine::DecodeWork> work) {
       double steps = 0;
@@ -159,6 +164,7 @@ class Simulation {
   test::ManualClock clock;
   observability::Metrics metrics;
   std::vector<std::uint32_t> lookaheads;  // of all decodes
+  std::uint64_t steps = 0;  // of all rows
   int stood_still = 0;  // turns in which utterances had slots and nothing was done
   engine::UtteranceId last_id = 0;
   std::optional<Error> refusal;
@@ -173,6 +179,15 @@ class Simulation {
     engine.steps_of = [](const auto&) { return 0U; };  // min_steps decides
     return engine;
   }
+  // Whether the row had to fetch what it reads.
+  bool read(std::uint32_t slot) {
+    const auto found = std::find(cached_.begin(), cached_.end(), slot);
+    const bool missed = found == cached_.end();
+    if (!missed) cached_.erase(found);
+    cached_.push_back(slot);
+    if (cached_.size() > costs_.cached_rows) cached_.erase(cached_.begin());
+    return missed;
+  }
   void spend(double milliseconds) { clock.advance(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6))); }
 
   MachineCosts costs_;
@@ -180,6 +195,7 @@ class Simulation {
   test::FakeEngine engine_;
   std::uint64_t seed_ = 0;
   double most_prefill_ = 0;
+  std::vector<std::uint32_t> cached_;  // slots, the one read last at the end
 
  public:
   Mailbox mailbox{options_.max_queue, options_.max_wait, clock, metrics};

@@ -1,5 +1,7 @@
 #include "step_plan.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,6 +140,64 @@ TEST(StepPlan, AFileHasARightToItsShare) {
   EXPECT_THAT(planned({file, newcomer}, kLimits, measured(0)).rows, ElementsAre(0, 1));
 }
 
+// 16 rows take 8 ms, 32 take 32.
+CostModel cheaper_in_turns() {
+  CostModel costs(std::chrono::milliseconds(21), 24);
+  for (int i = 0; i < 100; ++i) {
+    costs.step_took(32, 0, std::chrono::milliseconds(32));
+    costs.step_took(16, 0, std::chrono::milliseconds(8));
+    costs.step_took(4, 0, std::chrono::milliseconds(4));
+  }
+  return costs;
+}
+
+StepRow covered_for(StepRow row, int milliseconds) {
+  row.urgency = Urgency::kSoon;
+  row.covered = std::chrono::milliseconds(milliseconds);
+  return row;
+}
+
+TEST(StepPlan, WhereAStepOfAllIsDearTheFirstToRunDryComeFirst) {
+  std::vector<StepRow> rows;
+  for (std::uint32_t i = 0; i < 32; ++i) rows.push_back(covered_for(row(i, 0), 100 + static_cast<int>(i * 7 % 32)));
+  const auto plan = planned(rows, kLimits, cheaper_in_turns());
+  EXPECT_EQ(plan.decode_rows, 16U);
+  EXPECT_EQ(plan.waiting.size(), 16U);
+  for (const auto i : plan.rows) EXPECT_LT(rows[i].covered, std::chrono::milliseconds(116));
+  EXPECT_TRUE(std::is_sorted(plan.rows.begin(), plan.rows.end()));
+  EXPECT_EQ(planned(rows, kLimits, measured(0)).decode_rows, 32U);
+}
+
+TEST(StepPlan, ATurnLastsUnlessSomebodyIsNeededNow) {
+  std::vector<StepRow> rows;
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    rows.push_back(covered_for(row(i, 0), i < 16 ? 300 : 200));
+    rows.back().in_turn = i < 16;
+  }
+  EXPECT_EQ(planned(rows, kLimits, cheaper_in_turns()).rows.back(), 15U);
+  rows[31].urgency = Urgency::kNow;
+  EXPECT_EQ(planned(rows, kLimits, cheaper_in_turns()).rows.back(), 31U);
+}
+
+TEST(StepPlan, AFileWaitsForItsTurnButNotForEver) {
+  std::vector<StepRow> rows;
+  for (std::uint32_t i = 0; i < 32; ++i) rows.push_back(covered_for(row(i, 0), 200));
+  rows[31].whole = true;
+  rows[31].covered = Duration::max();
+  rows[31].sat_out = 2 * kWholeShare - 2;
+  EXPECT_NE(planned(rows, kLimits, cheaper_in_turns()).rows.back(), 31U);
+  rows[31].sat_out = 2 * kWholeShare - 1;
+  EXPECT_EQ(planned(rows, kLimits, cheaper_in_turns()).rows.back(), 31U) << "of the steps of its turns, one of kWholeShare";
+}
+
+TEST(StepPlan, PromptsRideOnAStepOfSome) {
+  std::vector<StepRow> rows;
+  for (std::uint32_t i = 0; i < 33; ++i) rows.push_back(covered_for(row(i, i == 0 ? 50 : 0), 200));
+  const auto plan = planned(rows, kLimits, cheaper_in_turns());
+  EXPECT_EQ(plan.decode_rows, 16U);
+  EXPECT_EQ(plan.prefill_tokens, 16U);
+}
+
 TEST(PrefillBudget, ShrinksWithWhatListenersCanSpare) {
   EXPECT_EQ(prefill_budget(std::chrono::seconds(1), 4, kNothingMeasured), ~std::uint32_t{0}) << "nothing is known";
   auto costs = measured(10);
@@ -157,6 +217,10 @@ TEST(StepPlan, KeepsTheLimitsForManyRandomBatches) {
     return (seed >> 8U) % below;
   };
   const auto cheap = measured(0);
+  CostModel in_turns(std::chrono::milliseconds(21), 24);
+  for (int i = 0; i < 100; ++i) {
+    for (const std::uint32_t size : {16U, 8U, 4U}) in_turns.step_took(size, 0, std::chrono::milliseconds(size * size));
+  }
   for (int round = 0; round < 2000; ++round) {
     std::vector<StepRow> rows;
     const auto count = next(12);
@@ -166,7 +230,7 @@ TEST(StepPlan, KeepsTheLimitsForManyRandomBatches) {
       rows.back().sat_out = next(kWholeShare);
     }
     const StepLimits limits{.max_rows = 12 + next(30), .max_pending = 24, .prefill_chunk = 1 + next(20), .prefill_budget = 8 + next(40)};
-    const auto plan = planned(rows, limits, next(2) == 0 ? kNothingMeasured : cheap);
+    const auto plan = planned(rows, limits, next(3) == 0 ? kNothingMeasured : next(2) == 0 ? in_turns : cheap);
     ASSERT_EQ(plan.work.size(), plan.rows.size());
     std::uint32_t used = 0;
     std::vector<bool> seen(rows.size());
@@ -186,6 +250,10 @@ TEST(StepPlan, KeepsTheLimitsForManyRandomBatches) {
       EXPECT_FALSE(seen[index]);
       EXPECT_GE(rows[index].urgency, Urgency::kPlenty);
       EXPECT_FALSE(rows[index].whole && rows[index].sat_out + 1 >= kWholeShare);
+      seen[index] = true;
+    }
+    for (const auto index : plan.waiting) {
+      EXPECT_FALSE(seen[index]);
       seen[index] = true;
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
