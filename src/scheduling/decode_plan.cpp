@@ -58,8 +58,7 @@ std::optional<Due> due(const DecodeRow& row, bool short_of_sound, const DecodeRu
 }
 
 bool worth_taking_along(const DecodeRow& row, const DecodeRules& rules) noexcept {
-  const std::uint32_t half = (row.chunk + 1) / 2;
-  return row.runnable && row.steady && !row.silent && row.pending >= half && row.unheard >= rules.exact_lookahead + half;
+  return row.runnable && row.steady && !row.silent && row.pending > 0 && row.unheard > rules.exact_lookahead;
 }
 
 bool can_wait(const DecodeRow& row, const DecodeRules& rules) noexcept {

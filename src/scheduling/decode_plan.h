@@ -59,9 +59,9 @@ struct DecodePlan {
 // early piece costs the same extra, and what it gives is the time in which steps gather for the next, until they suffice for the
 // exact lookahead. Only an ended row is decoded without new steps.
 //
-// Rows past their ramp that hold half of a chunk come along with a due one, because one pass over the weights serves all. But all
-// streams wait while a decode runs, and its sound comes at its end: it ends before the neediest of its rows runs dry, the budget
-// bounds it, and while some row is needed now, rows with plenty left wait.
+// Rows past their ramp come along with a due one, with whatever they hold: one pass over the weights serves all, and from then on they
+// are due together. But all streams wait while a decode runs, and its sound comes at its end: it ends before the neediest of its rows
+// runs dry, the budget bounds it, and while some row is needed now, rows with plenty left wait.
 void plan_decode(std::span<const DecodeRow> rows, const DecodeRules& rules, const CostModel& costs, DecodePlan& plan);
 
 // Steps that a decode computes for a row: new ones, those flushed at the end and those computed ahead without being kept.

@@ -26,6 +26,8 @@ constexpr std::uint32_t kSmallLookahead = 31;
 // A large one: the pass over the weights costs more than its rows. About 20 streams.
 constexpr MachineCosts kLarge{.step = 6, .row = 0.35, .prompt_token = 0.15, .decode = 1, .decoder_step = 0.2};
 constexpr std::uint32_t kLargeLookahead = 52;
+// The full size on two slow cores: even a decode of one step reads all weights of the sound networks. About 9 streams.
+constexpr MachineCosts kSlow{.step = 9.3, .row = 0.85, .prompt_token = 0.3, .decode = 5, .decoder_step = 0.2};
 
 SchedulerOptions with(std::uint32_t max_batch, LatencyMode latency = LatencyMode::kExact) {
   SchedulerOptions options;
@@ -435,6 +437,26 @@ TEST_P(Machines, OneThatWasBusyWithSomethingElseIsTrustedAgain) {
   const auto crowd = poisson(simulation, before / 5.12, seconds(20));
   EXPECT_GT(simulation.loop.realtime_streams(), 0.8 * before);
   EXPECT_GT(simulation.loop.active(), 0.5 * before);
+}
+
+// Listeners that began at different times, where every decode has to read the sound networks' weights.
+TEST(PlaybackSimulation, DearDecodesAreShared) {
+  Simulation simulation(kSlow, with(32), kLargeLookahead);
+  simulation.warm_up();
+  const std::uint32_t streams = simulation.loop.realtime_streams();
+  EXPECT_GE(streams, 6U);
+  Listeners listeners;
+  for (std::uint32_t i = 0; i < streams; ++i) {
+    listeners.push_back(simulation.ask({.steps = 1500}));
+    simulation.run_for(milliseconds(130));
+  }
+  simulation.run_for(seconds(5));
+  simulation.lookaheads.clear();
+  simulation.decodes = 0;
+  simulation.run_for(seconds(15));
+  EXPECT_EQ(simulation.loop.active(), streams);
+  EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
+  EXPECT_GT(static_cast<double>(simulation.lookaheads.size()) / simulation.decodes, 0.7 * streams) << "streams in one decode";
 }
 
 // Keys and values of 40 rows fit into the caches; fetching a row's costs as much again as its step.

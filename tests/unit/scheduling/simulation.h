@@ -94,6 +94,7 @@ class Simulation {
     };
     control->decode_work = [this, lookahead](std::span<const engine::DecodeWork> work) {
       double steps = 0;
+      ++decodes;
       for (const auto& one : work) {
         const auto ahead = std::min(one.lookahead, lookahead);
         steps += one.steps + (one.last ? lookahead : lookahead - ahead);
@@ -164,6 +165,7 @@ class Simulation {
   test::ManualClock clock;
   observability::Metrics metrics;
   std::vector<std::uint32_t> lookaheads;  // of all decodes
+  int decodes = 0;
   std::uint64_t steps = 0;  // of all rows
   int stood_still = 0;  // turns in which utterances had slots and nothing was done
   engine::UtteranceId last_id = 0;
