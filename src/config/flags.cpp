@@ -13,6 +13,7 @@ std::string group_of(const std::string& section) {
   if (section == "server") return "Server";
   if (section == "admin") return "Probes and metrics";
   if (section == "model" || section == "engine") return "Model and engine";
+  if (section == "stream") return "WebSocket streaming";
   if (section == "synthesis") return "Synthesis";
   if (section == "log") return "Log";
   return "OpenAI compatibility";

@@ -50,7 +50,7 @@ void bind(Setting& setting, Member member) {
 std::string flag_of(std::string_view section, std::string_view name) {
   if (section == "model" && name == "dir") return "--model";
   std::string flag = "--";
-  if (section == "admin" || section == "log" || section == "openai") flag.append(section).append("-");
+  if (section == "admin" || section == "log" || section == "openai" || section == "stream") flag.append(section).append("-");
   flag.append(name);
   std::replace(flag.begin() + 2, flag.end(), '_', '-');
   return flag;
@@ -114,6 +114,39 @@ void number_format(Table& table, std::string name, std::vector<std::string> choi
     const auto chosen = std::find(choices.begin(), choices.end(), value.get<std::string>()) - choices.begin();
     member(config) = static_cast<model::NumberFormat>(chosen);
   };
+}
+
+void stream_settings(Table& table) {
+  constexpr std::uint64_t kGibibyte = 1024 * kMebibyte;
+  table.integer("stream", "max_contexts", 1, 1'024, "contexts running in one session; beyond: error too_many_contexts",
+                TTS_AT(server.stream.max_contexts));
+  table.integer("stream", "max_sockets_per_address", 1, 1'000'000, "sockets from one address; beyond: 429. A proxy is one address",
+                TTS_AT(server.stream.max_sockets_per_address));
+  table.integer("stream", "max_message_bytes", 1'024, 16 * kMebibyte, "of a client; beyond: closed with 1009",
+                TTS_AT(server.socket.max_message_bytes));
+  table.integer("stream", "max_wrong_messages", 0, 1'000'000, "of one socket; beyond: closed with 4000",
+                TTS_AT(server.stream.max_wrong_messages));
+  table.integer("stream", "max_queued_bytes", 4'096, kGibibyte, "of a session, not sent; at the cap it pauses",
+                TTS_AT(server.stream.max_queued_bytes));
+  table.integer("stream", "max_queued_ms", 100, kHourMs, "audio of a session, not sent; at the cap it pauses", TTS_AT(server.stream.max_queued));
+  table.integer("stream", "max_kept_bytes", 0, kGibibyte, "of a session: sent and not acknowledged, or all there is once its socket is gone",
+                TTS_AT(server.stream.max_kept_bytes));
+  table.integer("stream", "max_kept_bytes_in_all", 0, 1024 * kGibibyte, "of all sessions; beyond: the oldest without a socket end",
+                TTS_AT(server.stream.max_kept_bytes_in_all));
+  table.integer("stream", "max_waiting_sessions", 0, 1'000'000, "sessions without a socket; beyond: the oldest end",
+                TTS_AT(server.stream.max_waiting_sessions));
+  table.integer("stream", "resume_ms", 0, kHourMs, "that a session without a socket is kept; 0 = not at all", TTS_AT(server.stream.resume));
+  table.integer("stream", "realtime_lead_ms", 100, kHourMs, "sent ahead of what can have been played, with pace realtime",
+                TTS_AT(server.stream.realtime_lead));
+  table.integer("stream", "drain_spread_ms", 0, kHourMs, "over which idle sockets are closed when the server stops",
+                TTS_AT(server.stream.drain_spread));
+  table.integer("stream", "ping_interval_ms", 100, kHourMs, "a client from which nothing comes for two of them is gone",
+                TTS_AT(server.socket.ping_interval));
+  table.integer("stream", "stall_timeout_ms", 100, kHourMs, "nothing leaves for so long: closed with 4008", TTS_AT(server.socket.stall_timeout));
+  table.integer("stream", "close_timeout_ms", 100, kHourMs, "for an opening handshake to end, and for a client to answer a closing one",
+                TTS_AT(server.socket.close_timeout));
+  table.other(SettingKind::kTextList, "stream", "allowed_origins", "web origins whose pages may connect besides the server's own; * = all",
+              TTS_AT(server.socket.allowed_origins));
 }
 
 void server_settings(Table& table) {
@@ -240,6 +273,7 @@ void log_settings(Table& table) {
 std::vector<Setting> make_settings() {
   Table table;
   server_settings(table);
+  stream_settings(table);
   engine_settings(table);
   synthesis_settings(table);
   log_settings(table);

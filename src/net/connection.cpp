@@ -15,6 +15,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/status.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 
 namespace tts::net {
 namespace {
@@ -131,7 +132,13 @@ Awaitable<std::variant<Request, HeadProblem, Closed>> Connection::read_request()
   request.target = text(fields.target());
   request.path = path_of(request.target);
   request.origin = text(fields[http::field::origin]);
+  request.host = text(fields[http::field::host]);
   request.request_id = text(fields["x-request-id"]);
+  if (boost::beast::websocket::is_upgrade(fields)) {
+    auto upgrade = std::make_shared<UpgradeRequest>();
+    upgrade->base() = fields.base();
+    request.upgrade = std::move(upgrade);
+  }
   request.http10 = http10_ = fields.version() == 10;
   request.keep_alive = !request.http10 && fields.keep_alive();
   const auto expect = text(fields[http::field::expect]);
@@ -296,6 +303,13 @@ void Connection::stop_watching() {
   watching_.reset();
   error_code ignored;
   wire_->socket.cancel(ignored);  // nothing else is pending between two requests
+}
+
+bool Connection::hand_over() {
+  stop_watching();
+  if (buffer_.size() > 0) return false;
+  buffer_.shrink_to_fit();
+  return true;
 }
 
 Awaitable<void> Connection::close_gracefully() {

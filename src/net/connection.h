@@ -13,6 +13,8 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
 
 #include "tts/net/http_options.h"
 #include "tts/resume/stream_log.h"
@@ -25,9 +27,13 @@ namespace tts::net {
 template <class T>
 using Awaitable = boost::asio::awaitable<T>;
 
+// The head of a request that asks for WebSocket.
+using UpgradeRequest = boost::beast::http::request<boost::beast::http::empty_body>;
+
 struct Request {
   std::string method, target, path, body;  // path = target without query
-  std::string origin, request_id;          // the client's headers, as sent
+  std::string origin, host, request_id;    // the client's headers, as sent
+  std::shared_ptr<const UpgradeRequest> upgrade;  // null = plain HTTP
   bool http10 = false;
   bool keep_alive = true;
 };
@@ -65,6 +71,9 @@ class Connection {
   // set by limit_waits() is over (false).
   Awaitable<bool> wait_for(resume::StreamLog& log, std::uint32_t seq);
   void limit_waits(std::chrono::milliseconds total);
+
+  // Before another protocol takes the socket: reads no longer, keeps no buffer. false = something came that nobody has read.
+  bool hand_over();
 
   // After the last reply: lets the client read it, then closes.
   Awaitable<void> close_gracefully();

@@ -24,9 +24,10 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Buckets = Histogram::BucketBoundaries;
 
-constexpr std::array<std::string_view, 11> kRoutes{"/synthesize",
+constexpr std::array<std::string_view, 12> kRoutes{"/synthesize",
                                                    "/synthesize_stream",
                                                    "/v1/audio/speech",
+                                                   "/v1/stream",
                                                    "/v1/voices",
                                                    "/v1/models",
                                                    "/openapi.json",
@@ -35,10 +36,15 @@ constexpr std::array<std::string_view, 11> kRoutes{"/synthesize",
                                                    "/readyz",
                                                    "/metrics",
                                                    "other"};
-constexpr std::array<int, 16> kStatuses{200, 204, 400, 404, 405, 408, 413, 415, 417, 422, 429, 431, 499, 500, 503, 504};
-constexpr std::array<std::string_view, 8> kRejections{
-    "queue_full", "too_many_requests", "too_many_connections", "draining", "not_ready", "invalid", "too_large", "framing"};
+constexpr std::array<int, 18> kStatuses{101, 200, 204, 400, 403, 404, 405, 408, 413, 415, 417, 422, 429, 431, 499, 500, 503, 504};
+constexpr std::array<std::string_view, 9> kRejections{
+    "queue_full", "origin", "too_many_requests", "too_many_connections", "draining", "not_ready", "invalid", "too_large", "framing"};
 constexpr std::array<std::string_view, 4> kCancelStages{"queued", "before_first_packet", "streaming", "other"};
+constexpr std::array<std::string_view, 2> kSessionStates{"attached", "waiting"};
+constexpr std::array<std::string_view, 6> kResumeOutcomes{"resumed", "resume_gap", "resume_unknown", "resume_expired", "expired", "evicted"};
+constexpr std::array<std::string_view, 3> kClosers{"client", "server", "broken"};
+constexpr std::array<std::string_view, 4> kContextEnds{"done", "cancelled", "error", "session_end"};
+constexpr std::array<std::string_view, 8> kCloseCodes{"1000", "1003", "1011", "1012", "1013", "4000", "4001", "4008"};
 constexpr std::array<std::string_view, 6> kStopReasons{"end_token", "max_steps", "cancelled", "deadline", "failed", "none"};
 
 // The first-packet objective (0.3 s) is a bucket edge, so the share of requests that met it is exact.
@@ -155,6 +161,25 @@ struct Metrics::Impl {
   Counter& audio_seconds = single<Counter>(registry, "tts_audio_seconds_total", "Audio delivered by finished requests.");
   Gauge& stream_bytes = single<Gauge>(registry, "tts_stream_buffer_bytes", "Encoded audio waiting for clients.");
   Gauge& connections = single<Gauge>(registry, "tts_connections", "Open client connections.");
+  Gauge& session_bytes =
+      single<Gauge>(registry, "tts_session_bytes", "Of streaming sessions: what was not sent, and what was sent and not acknowledged.");
+  OneLabel<Gauge> sessions{
+      prometheus::BuildGauge().Name("tts_sessions").Help("Streaming sessions, with a socket or waiting to be resumed.").Register(registry),
+      "state", kSessionStates};
+  OneLabel<Counter> resumes{prometheus::BuildCounter()
+                                .Name("tts_session_resumes_total")
+                                .Help("Attempts to resume a session by their outcome, and sessions that nobody came back to.")
+                                .Register(registry),
+                            "outcome", kResumeOutcomes};
+  OneLabel<Counter> sockets_closed{
+      prometheus::BuildCounter().Name("tts_sockets_closed_total").Help("WebSockets that ended, by who ended them.").Register(registry), "by",
+      kClosers};
+  OneLabel<Counter> close_codes{
+      prometheus::BuildCounter().Name("tts_socket_close_codes_total").Help("WebSockets closed by the server, by code.").Register(registry),
+      "code", kCloseCodes};
+  OneLabel<Counter> contexts{
+      prometheus::BuildCounter().Name("tts_contexts_total").Help("Contexts of streaming sessions that ended.").Register(registry), "end",
+      kContextEnds};
   Gauge& ready = single<Gauge>(registry, "tts_ready", "1 while the server accepts work.");
 
   OneLabel<Counter> utterances{
@@ -244,6 +269,16 @@ void Metrics::synthesis_finished(double audio_seconds, double rtf) {
 
 void Metrics::add_stream_bytes(std::int64_t delta) { impl_->stream_bytes.Increment(static_cast<double>(delta)); }
 void Metrics::add_connections(std::int64_t delta) { impl_->connections.Increment(static_cast<double>(delta)); }
+
+void Metrics::add_session_bytes(std::int64_t delta) { impl_->session_bytes.Increment(static_cast<double>(delta)); }
+void Metrics::set_sessions(std::size_t with_socket, std::size_t waiting) {
+  impl_->sessions.at("attached").Set(static_cast<double>(with_socket));
+  impl_->sessions.at("waiting").Set(static_cast<double>(waiting));
+}
+void Metrics::session_resumed(std::string_view outcome) { impl_->resumes.at(outcome).Increment(); }
+void Metrics::socket_closed(std::string_view by) { impl_->sockets_closed.at(by).Increment(); }
+void Metrics::socket_close_sent(std::uint16_t code) { impl_->close_codes.at(std::to_string(code)).Increment(); }
+void Metrics::context_ended(std::string_view how) { impl_->contexts.at(how).Increment(); }
 
 void Metrics::set_limit(std::string_view name, double value) { impl_->limits.Add({{"name", std::string(name)}}).Set(value); }
 void Metrics::set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait) {

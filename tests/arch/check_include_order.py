@@ -16,6 +16,7 @@ LINES = [
     ["dispatch"],
     ["synthesis"],
     ["api"],
+    ["stream"],
     ["net"],
     ["config"],
     ["app"],

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tts::net {
 
@@ -24,6 +25,14 @@ struct HttpOptions {
   std::chrono::milliseconds deadline_grace{5'000};
   int send_buffer_bytes = 64 * 1024;                 // SO_SNDBUF; small, so that a slow reader is noticed and pauses its synthesis
   std::string cors_origin{};                         // Access-Control-Allow-Origin: an origin or "*"; empty = no CORS headers
+};
+
+struct StreamSocketOptions {
+  std::size_t max_message_bytes = 64 * 1024;         // of a client; beyond: closed with 1009
+  std::chrono::milliseconds ping_interval{20'000};   // a client from which nothing comes for two of them is gone
+  std::chrono::milliseconds stall_timeout{10'000};   // nothing leaves for so long: closed with 4008
+  std::chrono::milliseconds close_timeout{5'000};    // for the opening handshake, and for the client to answer a closing one
+  std::vector<std::string> allowed_origins{};        // of pages that may connect besides the server's own; "*" = all
 };
 
 }  // namespace tts::net

@@ -13,6 +13,7 @@
 #include "tts/net/http_options.h"
 #include "tts/net/readiness.h"
 #include "tts/observability/metrics.h"
+#include "tts/stream/sessions.h"
 #include "tts/synthesis/synthesis.h"
 
 namespace tts::net {
@@ -20,11 +21,13 @@ namespace tts::net {
 struct ServerOptions {
   HttpOptions http;
   HttpOptions admin{.port = 9090, .max_connections = 64};
+  StreamSocketOptions socket;
+  stream::StreamOptions stream;
   std::uint32_t io_threads = 2;
 };
 
 // Thread-safe and never blocking; synthesis::Service::start is the one in production.
-using StartSynthesis = std::function<Result<std::unique_ptr<synthesis::Synthesis>>(synthesis::SynthesisRequest)>;
+using StartSynthesis = stream::StartSynthesis;
 
 struct ServerParts {  // references are not owned and must outlive stop()
   StartSynthesis start;

@@ -38,6 +38,14 @@ class Metrics {
   void add_stream_bytes(std::int64_t delta);                  // tts_stream_buffer_bytes
   void add_connections(std::int64_t delta);                   // tts_connections
 
+  void add_session_bytes(std::int64_t delta);                            // tts_session_bytes
+  void set_sessions(std::size_t with_socket, std::size_t waiting);       // tts_sessions{state}
+  // resumed, resume_gap, resume_unknown, resume_expired: what a client was told; expired, evicted: sessions that nobody came back to.
+  void session_resumed(std::string_view outcome);                        // tts_session_resumes_total{outcome}
+  void socket_closed(std::string_view by);                               // tts_sockets_closed_total{by}: client, server, broken
+  void socket_close_sent(std::uint16_t code);                            // tts_socket_close_codes_total{code}
+  void context_ended(std::string_view how);                              // tts_contexts_total{end}: done, cancelled, error, session_end
+
   void set_limit(std::string_view name, double value);                                             // tts_limit{name}
   void set_capacity(std::uint32_t realtime_streams, std::chrono::duration<double> expected_wait);  // of all engines together
   void set_gpu_memory(std::string_view device, std::uint64_t bytes);                               // tts_gpu_memory_bytes{device}
