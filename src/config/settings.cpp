@@ -152,6 +152,8 @@ void stream_settings(Table& table) {
 void server_settings(Table& table) {
   table.other(SettingKind::kText, "server", "host", "address to listen on, or localhost; 0.0.0.0 lets other machines in", TTS_AT(server.http.host));
   table.integer("server", "port", 0, 65'535, "port for clients; 0 = any free one", TTS_AT(server.http.port));
+  table.other(SettingKind::kBoolean, "server", "reuse_port", "other server processes may use the same port; the kernel shares connections out",
+              TTS_AT(server.http.reuse_port));
   table.integer("server", "io_threads", 1, 64, "threads that serve connections", TTS_AT(server.io_threads));
   table.integer("server", "max_connections", 1, 100'000, "open client connections; beyond: 503", TTS_AT(server.http.max_connections));
   table.integer("server", "max_header_bytes", 1'024, kMebibyte, "request line and headers; beyond: 431",

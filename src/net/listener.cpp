@@ -44,6 +44,7 @@ Listener::Listener(std::shared_ptr<asio::io_context> context, const HttpOptions&
   const tcp::endpoint endpoint(address, options.port);
   acceptor_.open(endpoint.protocol());
   acceptor_.set_option(tcp::acceptor::reuse_address(true));
+  if (options.reuse_port) acceptor_.set_option(asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>(true));
   acceptor_.bind(endpoint, error);
   if (error) throw std::runtime_error("cannot use " + describe(options) + ": " + error.message());
   port_ = acceptor_.local_endpoint().port();

@@ -12,6 +12,7 @@ namespace tts::net {
 struct HttpOptions {
   std::string host = "127.0.0.1";                    // address to listen on, or "localhost"; "0.0.0.0" or "::" = every interface
   std::uint16_t port = 8080;                         // 0 = any free one
+  bool reuse_port = false;                           // other processes may listen on the same port; the kernel shares connections out
   std::size_t max_connections = 1024;                // beyond: 503 and close
   std::size_t max_header_bytes = 8 * 1024;           // request line and headers; beyond: 431
   std::size_t max_body_bytes = 256 * 1024;           // beyond: 413
