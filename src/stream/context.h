@@ -44,6 +44,7 @@ struct Context {
   const std::uint32_t sample_rate;
   std::unique_ptr<synthesis::Synthesis> synthesis;
   std::uint32_t next_packet = 1;  // of its log
+  bool ended = false;             // no more text comes
   bool listening = false;         // the log will tell of the next packet
   FrameCutter cutter;
   SpokenText spoken;

@@ -12,6 +12,7 @@ namespace tts::stream {
 namespace {
 
 constexpr Duration kBetweenBitrateLooks = std::chrono::milliseconds(100);
+constexpr std::size_t kRemembered = 16;  // contexts that are over
 constexpr std::chrono::milliseconds kRetryWhileDraining{1'000};
 // Of a context's log. What matters is the outbox: this is only enough to keep it full.
 constexpr resume::StreamLogOptions kLog{.high_water_bytes = 64 * 1024, .low_water_bytes = 32 * 1024};
@@ -61,6 +62,20 @@ std::string Session::context_name(std::uint16_t id) const {
   const std::lock_guard lock(mutex_);
   const auto found = contexts_.find(id);
   return found == contexts_.end() ? std::string() : found->second.name;
+}
+
+std::vector<api::KnownContext> Session::known_contexts() const {
+  const std::lock_guard lock(mutex_);
+  auto known = over_;
+  for (const auto& [id, context] : contexts_) {
+    known.push_back({.context = context.name, .id = id, .characters = context.synthesis->characters(), .ended = context.ended});
+  }
+  return known;
+}
+
+void Session::remember(const Context& context) {
+  if (over_.size() == kRemembered) over_.erase(over_.begin());
+  over_.push_back({.context = context.name, .id = context.id, .characters = context.synthesis->characters(), .ended = true});
 }
 
 void Session::receive(std::uint64_t epoch, api::StreamMessage message) {
@@ -121,7 +136,10 @@ void Session::handle(const api::StreamFlush& message) {
 }
 
 void Session::handle(const api::StreamEnd& message) {
-  if (Context* const context = find(message.context)) context->synthesis->end_text();
+  Context* const context = find(message.context);
+  if (context == nullptr) return;
+  context->ended = true;
+  context->synthesis->end_text();
 }
 
 void Session::handle(const api::StreamCancel& message) {
@@ -130,6 +148,7 @@ void Session::handle(const api::StreamCancel& message) {
   outbox_.drop_unsent(context->id);
   const std::uint64_t heard = message.samples ? std::min(*message.samples, context->sent_samples) : context->sent_samples;
   outbox_.push_next({.text = api::cancelled_message(context->name, context->spoken.characters(heard), context->sent_samples)});
+  remember(*context);
   contexts_.erase(context->id);  // which frees its slot within one decode step
   parts_.metrics.context_ended("cancelled");
   if (wake_) wake_();
@@ -257,6 +276,7 @@ void Session::put(Context& context, const std::shared_ptr<const resume::Packet>&
 void Session::close(std::uint16_t id) {
   auto node = contexts_.extract(id);
   Context& context = node.mapped();
+  remember(context);
   if (const auto error = context.synthesis->log().error()) {
     parts_.metrics.context_ended("error");
     return complain({}, *error, context.name, true);

@@ -37,7 +37,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // The client has everything up to this frame. nullopt: it cannot.
   std::optional<Outbox::Rewind> rewind(std::uint32_t seq);
-  std::string context_name(std::uint16_t id) const;  // empty = it has ended
+  std::string context_name(std::uint16_t id) const;  // empty = it is over
+  // What arrived of the client's contexts, for whoever resumes: those that run, and the last ones that are over.
+  std::vector<api::KnownContext> known_contexts() const;
 
   void receive(std::uint64_t epoch, api::StreamMessage message);
   // Something to be sent, if there is; else when to look again.
@@ -72,6 +74,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void listen(Context& context);
   void put(Context& context, const std::shared_ptr<const resume::Packet>& packet);
   void close(std::uint16_t id);  // its log has ended
+  void remember(const Context& context);
   void adapt_bitrates(std::size_t waiting_in_kernel);
   TimePoint next_look() const;
   void account();
@@ -89,6 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool finishing_ = false, ended_ = false;
   bool full_ = false;  // at the cap; until half is gone
   std::map<std::uint16_t, Context> contexts_;
+  std::vector<api::KnownContext> over_;  // the last ones, oldest first
   std::uint16_t last_id_ = 0;
   Outbox outbox_;
   TimePoint adapted_at_{};

@@ -257,10 +257,11 @@ void Attachment::resume(const api::StreamResume& message) {
     direct_.push_back(api::resume_gap_message({.session = session_->id(),
                                                .epoch = epoch_,
                                                .from = rewind->from,
+                                               .contexts = session_->known_contexts(),
                                                .context = frame != nullptr ? session_->context_name(frame->context) : std::string(),
                                                .first_sample = frame != nullptr ? frame->piece.first_sample : 0}));
   } else {
-    direct_.push_back(api::resumed_message({.session = session_->id(), .epoch = epoch_, .from = rewind->from}));
+    direct_.push_back(api::resumed_message({.session = session_->id(), .epoch = epoch_, .from = rewind->from, .contexts = session_->known_contexts()}));
   }
   wake_();
 }

@@ -14,6 +14,7 @@ class StreamSession:
         self.audio: dict[int, bytearray] = {}
         self.seq = 0
         self.reconnects = 0
+        self.asked: dict[str, tuple[str, dict]] = {}  # text and options of contexts that are not over
         self.link: RawWebSocket | None = None
         self.connect()
         self.ready = self.messages[-1]
@@ -48,9 +49,21 @@ class StreamSession:
                     raise AssertionError(f"not resumed but {answer}")
                 if answer["from"] != self.seq + 1:
                     raise AssertionError(f"resumed from {answer['from']} after frame {self.seq}")
+                self.send_what_is_missing({known["context"]: known for known in answer["contexts"]})
                 return
             except (Gone, TimeoutError):
                 continue
+
+    def send_what_is_missing(self, arrived: dict):
+        for name, (text, options) in self.asked.items():
+            known = arrived.get(name)
+            if known is None:
+                self.link.send_json({"type": "start", "context": name, **options})
+            rest = text[known["characters"]:] if known else text
+            if rest:
+                self.link.send_json({"type": "text", "context": name, "text": rest})
+            if not known or not known["ended"]:
+                self.link.send_json({"type": "end", "context": name})
 
     def send(self, **message):
         """Not sent again after a broken link: for use while the link is whole."""
@@ -65,6 +78,8 @@ class StreamSession:
             return None
         if opcode == TEXT:
             self.messages.append(json.loads(payload))
+            if self.messages[-1]["type"] in ("done", "cancelled"):
+                self.asked.pop(self.messages[-1]["context"], None)
             return self.messages[-1]
         if opcode == BINARY:
             version, flags, context, seq, first_sample = struct.unpack("<BBHIQ", payload[:16])
@@ -89,9 +104,10 @@ class StreamSession:
                 return message
 
     def speak(self, context: str, text: str, **options) -> dict:
-        """Starts a context and gives it its text; until `started`."""
-        self.send(type="start", context=context, **options)
-        started = self.until("started", context)
-        self.send(type="text", context=context, text=text)
-        self.send(type="end", context=context)
-        return started
+        """Starts a context and gives it its text; until `started`. Over a link that breaks, too."""
+        self.asked[context] = (text, options)
+        try:
+            self.send_what_is_missing({name: {"characters": len(text), "ended": True} for name, (text, _) in self.asked.items() if name != context})
+        except Gone:
+            self.resume()
+        return self.until("started", context)

@@ -181,18 +181,7 @@ class StreamingTest(unittest.TestCase):
         budget = lambda chance: chance.randrange(1, max(2, 2 * len(wanted) // CUTS))
         with FaultProxy(self.server.port, budget) as proxy:
             session = StreamSession(proxy.port, patience=1.0)
-            identity = None
-            while identity is None:  # the link may break before the context has begun
-                try:
-                    session.link.send_json({"type": "start", "context": "a", **PCM})
-                    for message in ({"type": "text", "context": "a", "text": LONG}, {"type": "end", "context": "a"}):
-                        session.link.send_json(message)
-                except Gone:
-                    pass
-                message = session.step()
-                while message is None or message["type"] not in ("started", "error"):
-                    message = session.step()
-                identity = message.get("id", 1)
+            identity = session.speak("a", LONG, **PCM)["id"]
             session.until("done")
             self.assertEqual(bytes(session.audio[identity]), wanted)
             self.assertGreater(session.reconnects, CUTS // 3)
