@@ -48,7 +48,8 @@ StreamSocket::StreamSocket(std::shared_ptr<Wire> wire, Parts parts)
       waking_(std::make_shared<Waking>()),
       socket_(wire_->socket),
       buffer_(parts.options.max_message_bytes),
-      timer_(wire_->strand),
+      slow_(wire_->strand),
+      writer_ended_(wire_->strand, Steady::time_point::max()),
       ping_at_(Steady::now() + parts.options.ping_interval) {}
 
 std::function<void()> StreamSocket::waker() const {
@@ -81,15 +82,12 @@ Awaitable<bool> StreamSocket::run(const UpgradeRequest& upgrade, const HeaderLis
   asio::co_spawn(wire_->strand, write_items(), [this](const std::exception_ptr& failure) {
     if (failure) wire_->close();
     writing_ = false;
-    timer_.cancel();
+    writer_ended_.cancel();
   });
   co_await read_messages();
   reading_ = false;
   waker()();
-  while (writing_) {
-    timer_.expires_at(Steady::time_point::max());
-    co_await timer_.async_wait(kAwait);
-  }
+  while (writing_) co_await writer_ended_.async_wait(kAwait);
   attachment_.reset();
   wire_->close();
   co_return true;
@@ -129,7 +127,7 @@ Awaitable<void> StreamSocket::write_items() {
     waking_->news = false;
     Next next = attachment_->next(waiting_in_kernel());
     switch (next.kind) {
-      case Next::Kind::kNothing: co_await wait_for_news(next.look_again_at); break;
+      case Next::Kind::kNothing: co_await wait_for_news(next.look_again_in); break;
       case Next::Kind::kClose: co_return co_await close(next.code, std::move(next.text));
       case Next::Kind::kMessage:
       case Next::Kind::kFrame:
@@ -155,8 +153,8 @@ Awaitable<bool> StreamSocket::wait_until_writable() {
   using namespace asio::experimental::awaitable_operators;
   pollfd now{.fd = wire_->socket.native_handle(), .events = POLLOUT, .revents = 0};
   if (::poll(&now, 1, 0) > 0) co_return true;
-  timer_.expires_after(parts_.options.stall_timeout);
-  const auto first = co_await (wire_->socket.async_wait(asio::ip::tcp::socket::wait_write, kAwait) || timer_.async_wait(kAwait));
+  slow_.expires_after(parts_.options.stall_timeout);
+  const auto first = co_await (wire_->socket.async_wait(asio::ip::tcp::socket::wait_write, kAwait) || slow_.async_wait(kAwait));
   co_return first.index() == 0;
 }
 
@@ -168,9 +166,10 @@ Awaitable<bool> StreamSocket::ping_if_due() {
   co_return !error;
 }
 
-Awaitable<void> StreamSocket::wait_for_news(TimePoint look_again_at) {
+Awaitable<void> StreamSocket::wait_for_news(Duration look_again_in) {
   if (waking_->news || !reading_) co_return;
-  wire_->wake.expires_at(std::min<Steady::time_point>(ping_at_, look_again_at));
+  const auto now = Steady::now();
+  wire_->wake.expires_at(look_again_in < ping_at_ - now ? now + look_again_in : ping_at_);
   if (!waking_->news) co_await wire_->wake.async_wait(kAwait);
 }
 

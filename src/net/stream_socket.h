@@ -49,7 +49,7 @@ class StreamSocket {
   Awaitable<bool> write(stream::Next& next);
   Awaitable<bool> wait_until_writable();
   Awaitable<bool> ping_if_due();
-  Awaitable<void> wait_for_news(TimePoint look_again_at);
+  Awaitable<void> wait_for_news(Duration look_again_in);
   Awaitable<void> close(stream::CloseCode code, std::string reason);
   std::size_t waiting_in_kernel() const;
   void limit_unsent() const;
@@ -59,7 +59,7 @@ class StreamSocket {
   const std::shared_ptr<Waking> waking_;
   Socket socket_;
   boost::beast::flat_buffer buffer_;
-  boost::asio::steady_timer timer_;  // for a slow reader, then for the writer's end
+  boost::asio::steady_timer slow_, writer_ended_;
   std::unique_ptr<stream::Attachment> attachment_;
   std::chrono::steady_clock::time_point ping_at_;
   std::uint32_t unanswered_ = 0;  // pings since anything came

@@ -12,6 +12,7 @@ namespace tts::stream {
 namespace {
 
 constexpr Duration kBetweenBitrateLooks = std::chrono::milliseconds(100);
+constexpr Duration kLeastLook = std::chrono::milliseconds(1);
 constexpr std::size_t kRemembered = 16;  // contexts that are over
 constexpr std::chrono::milliseconds kRetryWhileDraining{1'000};
 // Of a context's log. What matters is the outbox: this is only enough to keep it full.
@@ -302,7 +303,7 @@ Next Session::next(std::uint64_t epoch, std::size_t waiting_in_kernel) {
   adapt_bitrates(waiting_in_kernel);
   const auto* const item = outbox_.take();
   if (item == nullptr) {
-    next.look_again_at = next_look();
+    next.look_again_in = next_look();
     account();
     return next;
   }
@@ -343,10 +344,12 @@ void Session::adapt_bitrates(std::size_t waiting_in_kernel) {
   }
 }
 
-TimePoint Session::next_look() const {
-  TimePoint soonest = TimePoint::max();
+Duration Session::next_look() const {
+  const TimePoint now = parts_.clock.now();
+  Duration soonest = Duration::max();
   for (const auto& [id, context] : contexts_) {
-    if (!context.listening && context.realtime) soonest = std::min(soonest, context.may_go_on_at(options_.realtime_lead));
+    if (context.listening || !context.realtime) continue;
+    soonest = std::min(soonest, std::max(kLeastLook, context.may_go_on_at(options_.realtime_lead) - now));
   }
   return soonest;
 }

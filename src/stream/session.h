@@ -76,7 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void close(std::uint16_t id);  // its log has ended
   void remember(const Context& context);
   void adapt_bitrates(std::size_t waiting_in_kernel);
-  TimePoint next_look() const;
+  Duration next_look() const;
   void account();
 
   const std::string id_;

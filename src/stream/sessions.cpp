@@ -289,13 +289,13 @@ Next Attachment::next(std::size_t waiting_in_kernel) {
   }
   next = session_->next(epoch_, waiting_in_kernel);
   if (next.kind == Next::Kind::kNothing && impl.draining() && session_->idle()) {
-    const TimePoint closes = impl.closes_at(spread_);
-    if (impl.parts.clock.now() >= closes) {
+    const Duration until_close = impl.closes_at(spread_) - impl.parts.clock.now();
+    if (until_close <= Duration(0)) {
       next.kind = Next::Kind::kClose;
       next.code = CloseCode::kRestart;
       next.text = "the server restarts";
     } else {
-      next.look_again_at = std::min(next.look_again_at, closes);
+      next.look_again_in = std::min(next.look_again_in, until_close);
     }
   }
   return next;

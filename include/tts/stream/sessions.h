@@ -56,7 +56,7 @@ struct Next {
   std::span<const std::uint8_t> payload{};                // kept alive by
   std::shared_ptr<const resume::Packet> packet;
   CloseCode code = CloseCode::kNormal;
-  TimePoint look_again_at = TimePoint::max();             // kNothing: though nobody woke
+  Duration look_again_in = Duration::max();               // kNothing: though nobody woke
 };
 
 class Session;
