@@ -49,9 +49,9 @@ std::unique_ptr<Encoder> make(std::uint32_t rate, std::uint32_t bitrate, bool ad
   return std::move(made).value();
 }
 
-class OpusPacketEncoder : public testing::TestWithParam<std::uint32_t> {};
+class OpusPacketRates : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(OpusPacketEncoder, PacketsBehindTheirLengthDecodeToTheInputAfterThePreSkip) {
+TEST_P(OpusPacketRates, PacketsBehindTheirLengthDecodeToTheInputAfterThePreSkip) {
   const std::uint32_t rate = GetParam();
   for (const std::size_t count : {1U, rate / 50 - 1, rate / 50, rate / 10 + 7, rate}) {
     const auto reference = voice(count, rate);
@@ -68,13 +68,13 @@ TEST_P(OpusPacketEncoder, PacketsBehindTheirLengthDecodeToTheInputAfterThePreSki
   }
 }
 
-TEST_P(OpusPacketEncoder, TheLagIsTheLibrarysAtTheFormatsRate) {
+TEST_P(OpusPacketRates, TheLagIsTheLibrarysAtTheFormatsRate) {
   EXPECT_EQ(make(GetParam(), 48000)->pre_skip(), GetParam() / 400) << "the transform coder";
   EXPECT_EQ(make(GetParam(), 24000)->pre_skip(), GetParam() / 400 + GetParam() / 250) << "the speech modes";
   EXPECT_EQ(make(GetParam(), 48000, true)->pre_skip(), GetParam() / 400 + GetParam() / 250);
 }
 
-TEST_P(OpusPacketEncoder, HeldIsWhatThePacketsSoFarDoNotPlay) {
+TEST_P(OpusPacketRates, HeldIsWhatThePacketsSoFarDoNotPlay) {
   const std::uint32_t rate = GetParam();
   const auto encoder = make(rate, 48000);
   Bytes out;
@@ -87,7 +87,7 @@ TEST_P(OpusPacketEncoder, HeldIsWhatThePacketsSoFarDoNotPlay) {
   }
 }
 
-TEST_P(OpusPacketEncoder, AtAPauseEverythingLeavesAndThePositionsStayTrue) {
+TEST_P(OpusPacketRates, AtAPauseEverythingLeavesAndThePositionsStayTrue) {
   const std::uint32_t rate = GetParam();
   const auto encoder = make(rate, 128000);
   Bytes out;
@@ -113,7 +113,7 @@ TEST_P(OpusPacketEncoder, AtAPauseEverythingLeavesAndThePositionsStayTrue) {
   EXPECT_GT(snr_db(std::span(given).first(played.size()), played), 6) << "a shift by the lag would be near 0";
 }
 
-INSTANTIATE_TEST_SUITE_P(Rates, OpusPacketEncoder, testing::Values(8000, 12000, 16000, 24000, 48000), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Rates, OpusPacketRates, testing::Values(8000, 12000, 16000, 24000, 48000), testing::PrintToStringParamName());
 
 TEST(OpusPacketEncoder, SpeechSurvivesInPlace) {
   const auto reference = voice(96000, 48000);
