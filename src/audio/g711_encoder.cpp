@@ -17,7 +17,8 @@ class G711Encoder final : public Encoder {
   void encode(std::span<const float> samples, Bytes& out) override {
     const std::size_t begin = out.size();
     out.resize(begin + samples.size());
-    std::ranges::transform(samples, out.begin() + static_cast<std::ptrdiff_t>(begin), [](float sample) { return compress(to_s16(sample)); });
+    const auto to = out.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::ranges::transform(samples, to, [](float sample) { return compress(to_s16(sample)); });
   }
 
   void finish(Bytes&) override {}

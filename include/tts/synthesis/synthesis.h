@@ -70,8 +70,8 @@ struct SynthesisReport {  // valid once the log has ended
   std::vector<std::string> dropped;  // characters that were not spoken
 };
 
-// The consumer's end of one running request. Thread-safe; nothing blocks. Destroying it before the end cancels the work within one decode step. May outlive the
-// service, whose end fails the log, but not the service's parts.
+// The consumer's end of one running request. Thread-safe; nothing blocks. Destroying it before the end cancels the work within one
+// decode step. May outlive the service, whose end fails the log, but not the service's parts.
 class Synthesis {
  public:
   virtual ~Synthesis() = default;
@@ -89,8 +89,9 @@ class Synthesis {
   virtual Status append_text(std::string_view) { return not_incremental(); }
   virtual void flush_text() {}                          // speak what is held; a kFlushed mark follows its audio, or comes at once
   virtual void end_text() {}                            // flush, and finish the log once all is spoken
-  virtual Status change(SpeechChange) { return not_incremental(); }  // of sentences not yet submitted; kNotFound, kInvalidArgument as start()
-  virtual std::uint64_t characters() const { return 0; }             // code points appended so far
+  // Of sentences not yet submitted. kNotFound and kInvalidArgument as start().
+  virtual Status change(SpeechChange) { return not_incremental(); }
+  virtual std::uint64_t characters() const { return 0; }  // code points appended so far
 
   // For every request.
 

@@ -29,6 +29,12 @@ Mark flushed(std::uint64_t end, std::uint64_t first_sample) {
   return {.kind = Mark::Kind::kFlushed, .index = 0, .begin = 0, .end = end, .first_sample = first_sample};
 }
 
+SpeechChange voice(std::string id) {
+  SpeechChange change;
+  change.voice = std::move(id);
+  return change;
+}
+
 std::vector<Mark> marks_of(const Packets& packets) {
   std::vector<Mark> marks;
   for (const auto& packet : packets) marks.insert(marks.end(), packet->marks.begin(), packet->marks.end());
@@ -343,14 +349,14 @@ TEST_F(IncrementalTest, AnotherVoiceSpeaksFromTheNextSentenceOn) {
   append(synthesis, "One é. Two. Three.");
   synthesis->flush_text();
   engine_.wait_submitted(1);
-  EXPECT_TRUE(synthesis->change({.voice = "speaker"}).ok());
+  EXPECT_TRUE(synthesis->change(voice("speaker")).ok());
   engine_.pcm(0, tone(9000), true);
   engine_.wait_submitted(2);
   EXPECT_EQ(engine_.utterance(0).request.prompt.speaker, nullptr);
   EXPECT_EQ(engine_.utterance(1).request.prompt.speaker, voices_[1].speaker);
   EXPECT_EQ(engine_.utterance(1).request.prompt.tokens, test::FakeFrontEnd::tokens_of("Two.", true));
   EXPECT_EQ(engine_.utterance(1).request.sampling.seed, sentence_seed(42, 1));
-  EXPECT_TRUE(synthesis->change({.voice = "plain"}).ok());
+  EXPECT_TRUE(synthesis->change(voice("plain")).ok());
   engine_.done(0);
   speak(1, tone(8000));
   engine_.wait_submitted(3);
@@ -371,7 +377,7 @@ TEST_F(IncrementalTest, ASentenceThatWaitsForAFullEngineKeepsItsVoice) {
   engine_.refuse_next({ErrorCode::kQueueFull, "full", {}, milliseconds(1)});
   engine_.pcm(0, tone(9000));
   EXPECT_NE(test::wait_packet(synthesis->log(), 1), nullptr);
-  EXPECT_TRUE(synthesis->change({.voice = "speaker"}).ok());
+  EXPECT_TRUE(synthesis->change(voice("speaker")).ok());
   engine_.wait_submitted(2);
   EXPECT_EQ(engine_.utterance(1).request.prompt.speaker, nullptr);
   EXPECT_EQ(engine_.utterance(1).request.prompt.tokens, test::FakeFrontEnd::tokens_of("Two.", false));
@@ -410,8 +416,8 @@ TEST_F(IncrementalTest, OtherChangesCountFromTheNextSentenceOn) {
 
 TEST_F(IncrementalTest, ChangesThatCannotBeAreRefusedAtOnce) {
   const auto synthesis = start(incremental());
-  EXPECT_EQ(synthesis->change({.voice = "nobody"}).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(synthesis->change({.voice = "nobody"}).error().param, "voice");
+  EXPECT_EQ(synthesis->change(voice("nobody")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(synthesis->change(voice("nobody")).error().param, "voice");
   SpeechChange fast;
   fast.speed = 2.5;
   EXPECT_EQ(synthesis->change(fast).error().code, ErrorCode::kInvalidArgument);
@@ -486,7 +492,7 @@ TEST_F(IncrementalTest, TheEndOfTheServiceFailsOneThatWaits) {
   append(synthesis, "too late, and ignored");
   synthesis->flush_text();
   synthesis->end_text();
-  EXPECT_TRUE(synthesis->change({.voice = "speaker"}).ok());
+  EXPECT_TRUE(synthesis->change(voice("speaker")).ok());
 }
 
 TEST_F(IncrementalTest, TextIsNoReasonToGoOnForAListenerWhoDoesNotRead) {

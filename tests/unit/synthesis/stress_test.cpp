@@ -253,7 +253,9 @@ TEST_F(StressTest, TextInPiecesIsSpokenWhole) {
           synthesis->flush_text();
           ++flushes;
         }
-        if (client % 8 == 7) EXPECT_TRUE(synthesis->change({.voice = "v", .language = {}, .speed = {}, .sampling = {}, .latency = {}}).ok());
+        SpeechChange change;
+        change.voice = "v";
+        if (client % 8 == 7) EXPECT_TRUE(synthesis->change(change).ok());
         if (client % 8 == 3 && piece == 4) return;
       }
       synthesis->end_text();

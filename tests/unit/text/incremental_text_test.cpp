@@ -166,10 +166,12 @@ Strings cut_anywhere(const std::string& text, std::mt19937& random) {
 }
 
 TEST(IncrementalText, HoweverItComesTheSentencesAreThoseOfTheWhole) {
-  const Strings words = {"你好",   "世界", "word",  "Word ", " ",   "I",   "Mr. ", "U.S. ", "e.g. ", "approx. ", "No. 5",  "v3.14 ",
-                         "B2B",    ". ",   ".",     "! ",    "? ",  "?",   "。",   "！",    "？",    "……",       "，",     ", ",
-                         "：",     "”",    "\"",    "“",     "（",  "）",  "(",    ")",     "\n",    "\r\n",     "  ",     "www.a.org",
-                         "me@a.b", "//",   "https://a.example.org/c?d=1!e ", "’s ", "'", "；",    "—",     "- ",       "½ cup ", "😀"};
+  const Strings words = {
+      "你好", "世界", "word", "Word ", " ",  "I",  "Mr. ", "U.S. ", "e.g. ", "approx. ", "No. 5", "v3.14 ",    "B2B",    ". ", ".",
+      "! ",   "? ",   "?",    "。",    "！", "？", "……",   "，",    ", ",    "：",       "”",     "\"",        "“",      "（", "）",
+      "(",    ")",    "\n",   "\r\n",  "  ", "'",  "；",   "—",     "- ",    "½ cup ",   "😀",    "www.a.org", "me@a.b", "//", "’s ",
+      "https://a.example.org/c?d=1!e ",
+  };
   std::mt19937 random(5);
   std::size_t given_out_early = 0;
   for (int round = 0; round < 20000; ++round) {
@@ -216,7 +218,8 @@ TEST(IncrementalText, WhateverComesWheneverNothingIsLostOrRepeated) {
 // The whole way: what the bundled voice would say.
 TEST(IncrementalText, TheVoiceSaysTheSameSentences) {
   const std::string text =
-      "今天天气很好，我们一起去公园散步吧。公园里有很多人！ It is 3.14 degrees outside, Mr. Smith said to everybody. Then he left for good? "
+      "今天天气很好，我们一起去公园散步吧。公园里有很多人！ It is 3.14 degrees outside, Mr. Smith said to everybody. "
+      "Then he left for good? "
       "“我们走吧，时间已经不早了。”他这样说。\nSee https://a.example.org/x?y=1 for all of the details of it.";
   const auto spoken = [](const std::string& part) {
     Strings out;
