@@ -173,10 +173,11 @@ void Job::take(input::Change change) {
 
 void Job::take(input::RunsDryAt report) {
   if (request_->whole) return;
+  const TimePoint now = parts_.clock.now();
   // Before the first sound, only a listener who hears something else has anything to hear.
-  if (!playback_.started() && report.when <= parts_.clock.now()) return;
-  playback_.correct(report.when);
-  note_listening();
+  if (!playback_.started() && report.when <= now) return;
+  const Duration waits = waits_in_log();
+  playback_.correct(waits > Duration(0) ? std::max(report.when, now) + waits : report.when);
   tell_listening();
 }
 
@@ -570,15 +571,16 @@ void Job::note_output(const Status& status) {
 void Job::note_listening() {
   if (request_->whole) return;
   const TimePoint now = parts_.clock.now();
-  const auto heard_as_output = [&](std::uint64_t samples) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(static_cast<double>(samples) / request_->format.sample_rate));
-  };
   const std::uint64_t audible = output_->audible();
   if (audible > delivered_) playback_.deliver(now, heard_as_output(audible - std::exchange(delivered_, audible)));
-  // What waits in the log for the connection has certainly not been heard.
-  if (const auto oldest = running_->log().first_held_sample(); oldest && playback_.started()) {
-    playback_.at_least_until(now + heard_as_output(audible - std::min(audible, *oldest)));
-  }
+  if (playback_.started()) playback_.at_least_until(now + waits_in_log());
+}
+
+Duration Job::waits_in_log() const {
+  const auto oldest = running_->log().first_held_sample();
+  if (!oldest) return Duration(0);
+  const std::uint64_t audible = output_->audible();
+  return heard_as_output(audible - std::min(audible, *oldest));
 }
 
 void Job::tell_listening() {
@@ -598,6 +600,10 @@ TimePoint Job::runs_dry_at(std::uint32_t index) const {
 Duration Job::heard_as(const Sentence& sentence) const {
   const auto samples = static_cast<double>(sentence.held.size());
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(samples / (parts_.sample_rate * sentence.request->speed)));
+}
+
+Duration Job::heard_as_output(std::uint64_t samples) const {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(static_cast<double>(samples) / request_->format.sample_rate));
 }
 
 bool Job::stop_if_cut() {

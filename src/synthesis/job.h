@@ -119,10 +119,12 @@ class Job : public std::enable_shared_from_this<Job> {
   void complete();
 
   void note_output(const Status& status);
+  Duration waits_in_log() const;  // audio that the consumer has not taken
   void note_listening();  // brings the listener's clock up to date
   void tell_listening();  // to the engine, for every utterance in flight
   TimePoint runs_dry_at(std::uint32_t index) const;  // with all that utterance gave and those before it; zero = nothing is heard yet
   Duration heard_as(const Sentence& sentence) const;  // what is held of it
+  Duration heard_as_output(std::uint64_t samples) const;
   TimePoint settle_at() const;
   void set_timer();
   void note_rest();

@@ -137,7 +137,7 @@ class Service::Impl {
                      std::clamp(parts_.engine.load().expected_wait, kSoonestRetry, kLatestRetry)};
       }
       const std::uint64_t seed = request.seed ? *request.seed : random_() >> (64U - kSeedBits);
-      running = std::make_shared<RunningRequest>(seed, options_.max_text_chars, options_.log, parts_.metrics);
+      running = std::make_shared<RunningRequest>(seed, options_.max_text_chars, request.log.value_or(options_.log), parts_.metrics);
       running_.insert(running);
       listener = ++last_listener_;
     }

@@ -51,6 +51,7 @@ struct SynthesisRequest {
                                              // is made, soonest and with least to do
   bool whole = false;                        // true: one packet with everything, headers carrying true sizes
   bool adaptive_bitrate = false;             // Synthesis::set_bitrate() will be called; see audio::EncoderOptions
+  std::optional<resume::StreamLogOptions> log;  // unset = ServiceOptions::log
   TimePoint deadline = TimePoint::max();
 };
 
@@ -95,8 +96,8 @@ class Synthesis {
 
   // For every request.
 
-  // When the listener will have heard everything that was sent, as the client says. Stands in place of our own estimate; audio made
-  // from now on is added to it.
+  // When the listener will have heard everything that was acknowledged in the log, as the client says. Stands in place of our own
+  // estimate; what waits in the log is added to it, and what is made from now on.
   virtual void report_runs_dry_at(TimePoint) {}
   virtual void set_bitrate(std::uint32_t /*bits_per_second*/) {}  // Opus: from the next packet on
 

@@ -653,7 +653,20 @@ TEST_F(ServiceTest, TheListenersOwnReportTakesThePlaceOfTheEstimate) {
   engine_.pcm(0, tone(2400));
   wait_told(0, reported + milliseconds(100));
   synthesis->report_runs_dry_at(clock_.now() + seconds(9));
-  wait_told(0, clock_.now() + seconds(9));
+  wait_told(0, clock_.now() + seconds(9) + milliseconds(100));  // the last packet is still in the log
+  synthesis->report_runs_dry_at(clock_.now() - seconds(9));
+  wait_told(0, clock_.now() + milliseconds(100));
+}
+
+TEST_F(ServiceTest, ARequestMayHaveALogOfItsOwnSize) {
+  auto wanted = request("One.");
+  wanted.log = {.high_water_bytes = 1000, .low_water_bytes = 500};
+  const auto synthesis = start(wanted);
+  engine_.wait_submitted(1);
+  engine_.pcm(0, tone(500));
+  wait_paused(0, true);
+  synthesis->log().acknowledge(1);
+  wait_paused(0, false);
 }
 
 TEST_F(ServiceTest, AListenerWhoHearsSomethingElseHasTimeForTheFirstSound) {
