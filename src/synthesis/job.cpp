@@ -573,7 +573,7 @@ void Job::note_listening() {
   const TimePoint now = parts_.clock.now();
   const std::uint64_t audible = output_->audible();
   if (audible > delivered_) playback_.deliver(now, heard_as_output(audible - std::exchange(delivered_, audible)));
-  if (playback_.started()) playback_.at_least_until(now + waits_in_log());
+  if (const Duration waits = waits_in_log(); waits > Duration(0) && playback_.started()) playback_.at_least_until(now + waits);
 }
 
 Duration Job::waits_in_log() const {
