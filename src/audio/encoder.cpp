@@ -6,6 +6,7 @@
 #include <string>
 
 #include "encoders.h"
+#include "opus_packets.h"
 
 namespace tts::audio {
 namespace {
@@ -14,8 +15,6 @@ constexpr std::uint64_t kWavHeaderBytes = 44;
 constexpr std::uint64_t kMaxWavSamples = (std::numeric_limits<std::uint32_t>::max() - kWavHeaderBytes) / sizeof(std::int16_t);
 
 constexpr std::uint32_t kOpusDefaultBitrate = 48000;
-constexpr std::uint32_t kOpusMinBitrate = 6000;
-constexpr std::uint32_t kOpusMaxBitrate = 510000;
 constexpr std::uint32_t kOpusMaxComplexity = 10;
 
 // Layer III bit rates in kbit/s (ISO 11172-3, 13818-3); MPEG-2.5 as LAME offers it.
@@ -61,8 +60,7 @@ Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options) {
     return wrong("sample_rate",
                  std::string(to_string(container)) + " does not take a sample rate of " + std::to_string(sample_rate) + " Hz");
   }
-  const bool lossy = container == Container::kMp3 || container == Container::kOggOpus;
-  if (bitrate != 0 && !lossy) return wrong("bitrate", std::string(to_string(container)) + " has no bitrate; leave it out");
+  if (bitrate != 0 && !has_bitrate(container)) return wrong("bitrate", std::string(to_string(container)) + " has no bitrate; leave it out");
 
   switch (container) {
     case Container::kPcm: return made(make_pcm_encoder());
@@ -75,11 +73,15 @@ Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options) {
       if (!chosen) return std::move(chosen).error();
       return made(make_mp3_encoder(sample_rate, *chosen, options.total_samples != 0));
     }
-    case Container::kOggOpus: {
+    case Container::kMulaw: return made(make_mulaw_encoder());
+    case Container::kAlaw: return made(make_alaw_encoder());
+    case Container::kOggOpus:
+    case Container::kOpusPackets: {
       auto chosen = opus_bitrate(bitrate);
       if (!chosen) return std::move(chosen).error();
       if (options.opus_complexity > kOpusMaxComplexity) return wrong("opus_complexity", "Opus takes a complexity of 0 to 10");
-      return made(make_ogg_opus_encoder(sample_rate, *chosen, options.opus_complexity));
+      const OpusSettings settings{sample_rate, *chosen, options.opus_complexity, options.adaptive_bitrate};
+      return made(container == Container::kOggOpus ? make_ogg_opus_encoder(settings) : make_opus_packet_encoder(settings));
     }
   }
   return Error{ErrorCode::kInternal, "unknown container", "format"};

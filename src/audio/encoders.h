@@ -16,6 +16,16 @@ std::unique_ptr<Encoder> make_pcm_encoder();
 std::unique_ptr<Encoder> make_wav_encoder(std::uint32_t sample_rate, std::uint64_t total_samples);
 std::unique_ptr<Encoder> make_flac_encoder(std::uint32_t sample_rate, std::uint64_t total_samples);
 std::unique_ptr<Encoder> make_mp3_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, bool whole);
-std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity);
+std::unique_ptr<Encoder> make_mulaw_encoder();
+std::unique_ptr<Encoder> make_alaw_encoder();
+
+struct OpusSettings {
+  std::uint32_t sample_rate = 24000;
+  std::uint32_t bitrate = 48000;
+  std::uint32_t complexity = 5;
+  bool adaptive_bitrate = false;
+};
+std::unique_ptr<Encoder> make_ogg_opus_encoder(const OpusSettings& settings);
+std::unique_ptr<Encoder> make_opus_packet_encoder(const OpusSettings& settings);
 
 }  // namespace tts::audio

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array<std::uint32_t, 5> kOpusRates = {8000, 12000, 16000, 24000, 48000};
 constexpr std::array<std::uint32_t, 9> kMpegRates = {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000};
+constexpr std::uint32_t kTelephoneRate = 8000;
 constexpr std::uint32_t kLowestRate = 8000;
 constexpr std::uint32_t kHighestRate = 48000;
 
@@ -19,6 +20,9 @@ std::optional<Container> parse_container(std::string_view name) noexcept {
   if (name == "mp3") return Container::kMp3;
   if (name == "flac") return Container::kFlac;
   if (name == "opus" || name == "ogg_opus") return Container::kOggOpus;
+  if (name == "opus_packets") return Container::kOpusPackets;
+  if (name == "mulaw") return Container::kMulaw;
+  if (name == "alaw") return Container::kAlaw;
   return std::nullopt;
 }
 
@@ -29,6 +33,9 @@ std::string_view to_string(Container container) noexcept {
     case Container::kMp3: return "mp3";
     case Container::kFlac: return "flac";
     case Container::kOggOpus: return "opus";
+    case Container::kOpusPackets: return "opus_packets";
+    case Container::kMulaw: return "mulaw";
+    case Container::kAlaw: return "alaw";
   }
   return "";
 }
@@ -40,19 +47,29 @@ std::string_view content_type(Container container) noexcept {
     case Container::kMp3: return "audio/mpeg";
     case Container::kFlac: return "audio/flac";
     case Container::kOggOpus: return "audio/ogg; codecs=opus";
+    case Container::kOpusPackets: return "audio/opus";
+    case Container::kMulaw: return "audio/basic";
+    case Container::kAlaw: return "audio/x-alaw-basic";
   }
   return "";
 }
 
 bool sample_rate_supported(Container container, std::uint32_t sample_rate) noexcept {
   switch (container) {
-    case Container::kOggOpus: return std::ranges::find(kOpusRates, sample_rate) != kOpusRates.end();
+    case Container::kOggOpus:
+    case Container::kOpusPackets: return std::ranges::find(kOpusRates, sample_rate) != kOpusRates.end();
     case Container::kMp3: return std::ranges::find(kMpegRates, sample_rate) != kMpegRates.end();
+    case Container::kMulaw:
+    case Container::kAlaw: return sample_rate == kTelephoneRate;
     case Container::kWav:
     case Container::kPcm:
     case Container::kFlac: return sample_rate >= kLowestRate && sample_rate <= kHighestRate;
   }
   return false;
+}
+
+bool has_bitrate(Container container) noexcept {
+  return container == Container::kMp3 || container == Container::kOggOpus || container == Container::kOpusPackets;
 }
 
 }  // namespace tts::audio

@@ -1,6 +1,5 @@
 // Opus in Ogg (RFC 7845).
 
-#include <algorithm>
 #include <cassert>
 #include <string_view>
 
@@ -103,6 +102,17 @@ class OggOpusEncoder final : public Encoder {
     });
   }
 
+  std::uint64_t settle(Bytes& out) override {
+    const std::uint64_t silence = opus_->settle([&](std::span<const std::uint8_t> packet) {
+      ++packets_;
+      pages_.put(packet, packets_ * kOpusPacketGranules, false);
+    });
+    end_page(out);
+    return silence;
+  }
+
+  void set_bitrate(std::uint32_t bits_per_second) override { opus_->set_bitrate(bits_per_second); }
+
   void finish(Bytes& out) override {
     const std::uint64_t end = opus_->pre_skip() + opus_->granules_in();
     opus_->finish([&](std::span<const std::uint8_t> packet) {
@@ -114,11 +124,7 @@ class OggOpusEncoder final : public Encoder {
     end_page(out);
   }
 
-  std::uint64_t held() const noexcept override {
-    const std::uint64_t given = opus_->granules_in(), decoded = packets_out_ * kOpusPacketGranules;
-    const std::uint64_t heard = decoded - std::min<std::uint64_t>(decoded, opus_->pre_skip());
-    return (given - std::min(given, heard)) / (kOpusClock / sample_rate_);
-  }
+  std::uint64_t held() const noexcept override { return opus_->held(packets_out_); }
 
  private:
   void end_page(Bytes& out) {
@@ -135,10 +141,10 @@ class OggOpusEncoder final : public Encoder {
 
 }  // namespace
 
-std::unique_ptr<Encoder> make_ogg_opus_encoder(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity) {
-  auto opus = OpusPackets::create(sample_rate, bitrate, complexity);
+std::unique_ptr<Encoder> make_ogg_opus_encoder(const OpusSettings& settings) {
+  auto opus = OpusPackets::create(settings);
   if (!opus) return nullptr;
-  auto encoder = std::make_unique<OggOpusEncoder>(sample_rate, std::move(opus));
+  auto encoder = std::make_unique<OggOpusEncoder>(settings.sample_rate, std::move(opus));
   return encoder->ready() ? std::move(encoder) : nullptr;
 }
 

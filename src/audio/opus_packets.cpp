@@ -1,5 +1,6 @@
 #include "opus_packets.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace tts::audio {
@@ -11,15 +12,17 @@ constexpr std::uint32_t kTransformBitrate = 48000;
 
 }  // namespace
 
-std::unique_ptr<OpusPackets> OpusPackets::create(std::uint32_t sample_rate, std::uint32_t bitrate, std::uint32_t complexity) {
+std::unique_ptr<OpusPackets> OpusPackets::create(const OpusSettings& settings) {
+  const std::uint32_t sample_rate = settings.sample_rate;
+  const bool transform_only = settings.bitrate >= kTransformBitrate && !settings.adaptive_bitrate;
   int error = OPUS_OK;
   std::unique_ptr<OpusEncoder, Delete> encoder(
       opus_encoder_create(static_cast<opus_int32>(sample_rate), 1,
-                          bitrate >= kTransformBitrate ? OPUS_APPLICATION_RESTRICTED_LOWDELAY : OPUS_APPLICATION_AUDIO, &error));
+                          transform_only ? OPUS_APPLICATION_RESTRICTED_LOWDELAY : OPUS_APPLICATION_AUDIO, &error));
   if (!encoder || error != OPUS_OK) return nullptr;
   opus_int32 lookahead = 0;
-  const bool ok = opus_encoder_ctl(encoder.get(), OPUS_SET_BITRATE(static_cast<opus_int32>(bitrate))) == OPUS_OK &&
-                  opus_encoder_ctl(encoder.get(), OPUS_SET_COMPLEXITY(static_cast<opus_int32>(complexity))) == OPUS_OK &&
+  const bool ok = opus_encoder_ctl(encoder.get(), OPUS_SET_BITRATE(static_cast<opus_int32>(settings.bitrate))) == OPUS_OK &&
+                  opus_encoder_ctl(encoder.get(), OPUS_SET_COMPLEXITY(static_cast<opus_int32>(settings.complexity))) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_VBR(1)) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_VBR_CONSTRAINT(1)) == OPUS_OK &&
                   opus_encoder_ctl(encoder.get(), OPUS_SET_SIGNAL(OPUS_SIGNAL_VOICE)) == OPUS_OK &&
@@ -27,6 +30,12 @@ std::unique_ptr<OpusPackets> OpusPackets::create(std::uint32_t sample_rate, std:
   if (!ok || lookahead < 0) return nullptr;
   const std::uint32_t pre_skip = static_cast<std::uint32_t>(lookahead) * (kOpusClock / sample_rate);
   return std::unique_ptr<OpusPackets>(new OpusPackets(sample_rate, encoder.release(), pre_skip));
+}
+
+void OpusPackets::set_bitrate(std::uint32_t bits_per_second) {
+  const auto wanted = static_cast<opus_int32>(std::clamp(bits_per_second, kOpusMinBitrate, kOpusMaxBitrate));
+  [[maybe_unused]] const int error = opus_encoder_ctl(encoder_.get(), OPUS_SET_BITRATE(wanted));
+  assert(error == OPUS_OK);
 }
 
 std::span<const std::uint8_t> OpusPackets::encode_frame() {

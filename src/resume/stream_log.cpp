@@ -50,6 +50,8 @@ struct StreamLog::State {
 
 namespace {
 
+std::size_t size_of(const Packet& packet) { return packet.bytes.size() + packet.marks.size() * sizeof(Mark); }
+
 void call_all(auto waiters) {
   for (auto& waiter : waiters) waiter.ready();
 }
@@ -59,7 +61,7 @@ void call_all(auto waiters) {
 StreamLog::StreamLog(StreamLogOptions options) : state_(std::make_unique<State>(options)) {}
 StreamLog::~StreamLog() = default;
 
-bool StreamLog::append(std::uint64_t first_sample, std::vector<std::uint8_t> bytes) {
+bool StreamLog::append(std::uint64_t first_sample, std::vector<std::uint8_t> bytes, std::vector<Mark> marks) {
   State::Waiters ready;
   bool below = true;
   {
@@ -68,8 +70,9 @@ bool StreamLog::append(std::uint64_t first_sample, std::vector<std::uint8_t> byt
     auto packet = std::make_shared<Packet>();
     packet->seq = ++state_->last_seq;
     packet->first_sample = first_sample;
+    packet->marks = std::move(marks);
     packet->bytes = std::move(bytes);
-    state_->held_bytes += packet->bytes.size();
+    state_->held_bytes += size_of(*packet);
     state_->held.push_back(std::move(packet));
     below = state_->held_bytes < state_->options.high_water_bytes;
     if (!below) state_->above_high_water = true;
@@ -119,7 +122,7 @@ void StreamLog::acknowledge(std::uint32_t seq) {
   {
     const std::lock_guard lock(state_->mutex);
     while (!state_->held.empty() && state_->held.front()->seq <= seq) {
-      state_->held_bytes -= state_->held.front()->bytes.size();
+      state_->held_bytes -= size_of(*state_->held.front());
       state_->held.pop_front();
     }
     drained = state_->take_drain();

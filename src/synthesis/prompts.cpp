@@ -35,6 +35,18 @@ engine::SamplingParams merge(const engine::SamplingParams& defaults, const Sampl
   return merged;
 }
 
+void override_with(SamplingOverrides& values, const SamplingOverrides& later) noexcept {
+  const auto take = [](auto& value, const auto& other) {
+    if (other) value = other;
+  };
+  take(values.temperature, later.temperature);
+  take(values.top_p, later.top_p);
+  take(values.repetition_penalty, later.repetition_penalty);
+  take(values.top_k, later.top_k);
+  take(values.min_steps, later.min_steps);
+  take(values.max_steps, later.max_steps);
+}
+
 std::uint64_t sentence_seed(std::uint64_t request_seed, std::uint32_t sentence) noexcept {
   return sentence == 0 ? request_seed : mixed(request_seed ^ mixed(sentence));
 }

@@ -14,6 +14,9 @@ namespace tts::synthesis {
 // The model's defaults with the client's values in place.
 engine::SamplingParams merge(const engine::SamplingParams& defaults, const SamplingOverrides& overrides) noexcept;
 
+// Values that are set in `later` take the place of those in `values`.
+void override_with(SamplingOverrides& values, const SamplingOverrides& later) noexcept;
+
 // Every sentence draws from numbers of its own; the first one from the request's seed itself, so that a single sentence sounds as
 // if it had been given to the model directly.
 std::uint64_t sentence_seed(std::uint64_t request_seed, std::uint32_t sentence) noexcept;

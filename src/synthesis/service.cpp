@@ -8,6 +8,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
+#include "tts/audio/encoder.h"
 #include "tts/synthesis/synthesis.h"
 
 #include "job.h"
@@ -20,17 +21,69 @@ namespace {
 constexpr std::chrono::milliseconds kSoonestRetry{1000}, kLatestRetry{30000};
 constexpr unsigned kSeedBits = 53;  // a random seed survives JSON numbers, so that a client can ask for the same audio again
 
+const engine::Voice* find_voice(const std::vector<engine::Voice>& voices, std::string_view id) {
+  const auto found = std::find_if(voices.begin(), voices.end(), [&](const auto& known) { return known.id == id; });
+  return found == voices.end() ? nullptr : &*found;
+}
+
+Error unknown_voice() { return {ErrorCode::kNotFound, "there is no voice of this name; see the list of voices", "voice", {}}; }
+
+// What a decoder gives before the first sound; only bare Opus packets do not carry it themselves.
+Result<std::uint32_t> pre_skip_of(const SynthesisRequest& request, const ServiceOptions& options) {
+  if (request.format.container != audio::Container::kOpusPackets) return 0U;
+  auto encoder = audio::make_encoder({.format = request.format,
+                                      .total_samples = 0,
+                                      .opus_complexity = options.opus_complexity,
+                                      .adaptive_bitrate = request.adaptive_bitrate});
+  if (!encoder.ok()) return std::move(encoder).error();
+  return (*encoder)->pre_skip();
+}
+
 class Handle final : public Synthesis {
  public:
-  explicit Handle(std::shared_ptr<RunningRequest> running) : running_(std::move(running)) {}
+  struct Setup {
+    std::shared_ptr<RunningRequest> running;
+    const std::vector<engine::Voice>& voices;
+    bool incremental = false;
+    std::uint32_t pre_skip = 0;
+  };
+
+  explicit Handle(Setup setup)
+      : running_(std::move(setup.running)), voices_(setup.voices), incremental_(setup.incremental), pre_skip_(setup.pre_skip) {}
   ~Handle() override { running_->discard(); }
 
   resume::StreamLog& log() noexcept override { return running_->log(); }
   std::uint64_t seed() const noexcept override { return running_->seed(); }
   SynthesisReport report() const override { return running_->report(); }
+  std::uint32_t pre_skip() const noexcept override { return pre_skip_; }
+
+  Status append_text(std::string_view text) override { return incremental_ ? running_->append_text(text) : not_incremental(); }
+  void flush_text() override {
+    if (incremental_) running_->tell(input::Flush{});
+  }
+  void end_text() override {
+    if (incremental_) running_->end_text();
+  }
+  Status change(SpeechChange change) override {
+    if (!incremental_) return not_incremental();
+    if (change.speed) {
+      if (auto wrong = refused_speed(*change.speed)) return *std::move(wrong);
+    }
+    const engine::Voice* voice = nullptr;
+    if (change.voice && (voice = find_voice(voices_, *change.voice)) == nullptr) return unknown_voice();
+    running_->tell(input::Change{std::move(change), voice});
+    return Ok{};
+  }
+  std::uint64_t characters() const override { return running_->characters(); }
+
+  void report_runs_dry_at(TimePoint when) override { running_->tell(input::RunsDryAt{when}); }
+  void set_bitrate(std::uint32_t bits_per_second) override { running_->tell(input::Bitrate{bits_per_second}); }
 
  private:
   const std::shared_ptr<RunningRequest> running_;
+  const std::vector<engine::Voice>& voices_;
+  const bool incremental_;
+  const std::uint32_t pre_skip_;
 };
 
 ServiceOptions checked(ServiceOptions options) {
@@ -62,10 +115,11 @@ class Service::Impl {
 
   Result<std::unique_ptr<Synthesis>> start(SynthesisRequest request) {
     if (auto refused = refusal(request, options_, parts_.front_end.has_refine())) return *std::move(refused);
-    const auto voice =
-        std::find_if(parts_.voices.begin(), parts_.voices.end(), [&](const auto& known) { return known.id == request.voice; });
-    if (voice == parts_.voices.end())
-      return Error{ErrorCode::kNotFound, "there is no voice of this name; see the list of voices", "voice", {}};
+    const engine::Voice* const voice = find_voice(parts_.voices, request.voice);
+    if (voice == nullptr) return unknown_voice();
+    const auto pre_skip = pre_skip_of(request, options_);
+    if (!pre_skip.ok()) return pre_skip.error();
+    const bool incremental = request.incremental;
 
     std::shared_ptr<RunningRequest> running;
     std::uint64_t listener = 0;
@@ -83,7 +137,7 @@ class Service::Impl {
                      std::clamp(parts_.engine.load().expected_wait, kSoonestRetry, kLatestRetry)};
       }
       const std::uint64_t seed = request.seed ? *request.seed : random_() >> (64U - kSeedBits);
-      running = std::make_shared<RunningRequest>(seed, options_.log, parts_.metrics);
+      running = std::make_shared<RunningRequest>(seed, options_.max_text_chars, request.log.value_or(options_.log), parts_.metrics);
       running_.insert(running);
       listener = ++last_listener_;
     }
@@ -96,7 +150,8 @@ class Service::Impl {
                                                       .on_end = [this, running] { ended(running); }},
                                            boost::asio::make_strand(workers_.get_executor()));
     job->start();
-    return std::unique_ptr<Synthesis>(std::make_unique<Handle>(std::move(running)));
+    return std::unique_ptr<Synthesis>(std::make_unique<Handle>(
+        Handle::Setup{.running = std::move(running), .voices = parts_.voices, .incremental = incremental, .pre_skip = *pre_skip}));
   }
 
   void stop_accepting() {

@@ -11,11 +11,33 @@ namespace {
 
 constexpr std::chrono::milliseconds kShortestPacket{10};
 constexpr std::chrono::milliseconds kLongestPacket{10000};
+constexpr std::chrono::milliseconds kLongestBufferDelay{600000};
 
 Error invalid(std::string param, std::string message) { return {ErrorCode::kInvalidArgument, std::move(message), std::move(param), {}}; }
 
 bool blank(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
+}
+
+std::optional<Error> refused_text(const std::string& text, const ServiceOptions& options) {
+  if (find_invalid_utf8(text)) return invalid("text", "the text is not valid UTF-8");
+  if (blank(text)) return invalid("text", "the text is empty");
+  if (const auto length = count_code_points(text); length > options.max_text_chars) {
+    return Error{ErrorCode::kTooLarge,
+                 "the text has " + std::to_string(length) + " characters; the limit is " + std::to_string(options.max_text_chars),
+                 "text",
+                 {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> refused_increments(const SynthesisRequest& request) {
+  if (!request.text.empty()) return invalid("text", "text that comes in pieces cannot come with the request too");
+  if (request.whole) return invalid("text", "text that comes in pieces cannot make one whole file");
+  if (request.max_buffer_delay.count() < 0 || request.max_buffer_delay > kLongestBufferDelay) {
+    return invalid("max_buffer_delay", "text can wait for its sentence's end for 0 to 600000 ms, where 0 is for ever");
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -38,16 +60,14 @@ std::vector<std::string> problems(const ServiceOptions& options) {
   return found;
 }
 
+std::optional<Error> refused_speed(double speed) {
+  if (std::isfinite(speed) && speed >= 0.5 && speed <= 2.0) return std::nullopt;
+  return invalid("speed", "speed must be from 0.5 to 2.0");
+}
+
 std::optional<Error> refusal(const SynthesisRequest& request, const ServiceOptions& options, bool has_refine) {
-  if (find_invalid_utf8(request.text)) return invalid("text", "the text is not valid UTF-8");
-  if (blank(request.text)) return invalid("text", "the text is empty");
-  if (const auto length = count_code_points(request.text); length > options.max_text_chars) {
-    return Error{ErrorCode::kTooLarge,
-                 "the text has " + std::to_string(length) + " characters; the limit is " + std::to_string(options.max_text_chars),
-                 "text",
-                 {}};
-  }
-  if (!std::isfinite(request.speed) || request.speed < 0.5 || request.speed > 2.0) return invalid("speed", "speed must be from 0.5 to 2.0");
+  if (auto wrong = request.incremental ? refused_increments(request) : refused_text(request.text, options)) return wrong;
+  if (auto wrong = refused_speed(request.speed)) return wrong;
   if (!audio::sample_rate_supported(request.format.container, request.format.sample_rate)) {
     return invalid("sample_rate", std::string(audio::to_string(request.format.container)) + " does not take a sample rate of " +
                                       std::to_string(request.format.sample_rate) + " Hz");

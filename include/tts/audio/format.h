@@ -8,7 +8,16 @@
 
 namespace tts::audio {
 
-enum class Container : std::uint8_t { kWav, kPcm, kMp3, kFlac, kOggOpus };
+enum class Container : std::uint8_t {
+  kWav,
+  kPcm,
+  kMp3,
+  kFlac,
+  kOggOpus,
+  kOpusPackets,  // bare Opus packets of 20 ms, each behind its length as u16, little endian
+  kMulaw,        // ITU-T G.711, a byte a sample
+  kAlaw,
+};
 
 struct AudioFormat {
   Container container = Container::kWav;
@@ -16,12 +25,15 @@ struct AudioFormat {
   std::uint32_t bitrate = 0;          // bit/s, lossy containers only; 0 = the container's default
 };
 
-// "wav", "pcm", "mp3", "flac", "opus" (alias "ogg_opus").
+// "wav", "pcm", "mp3", "flac", "opus" (alias "ogg_opus"), "opus_packets", "mulaw", "alaw".
 std::optional<Container> parse_container(std::string_view name) noexcept;
 std::string_view to_string(Container container) noexcept;
 std::string_view content_type(Container container) noexcept;
 
-// Ogg Opus: 8000, 12000, 16000, 24000, 48000. mp3: the MPEG rates 8000..48000. Others: 8000..48000.
+// Opus: 8000, 12000, 16000, 24000, 48000. mp3: the MPEG rates 8000..48000. mu-law and A-law: 8000. Others: 8000..48000.
 bool sample_rate_supported(Container container, std::uint32_t sample_rate) noexcept;
+
+// Whether AudioFormat::bitrate means anything for it.
+bool has_bitrate(Container container) noexcept;
 
 }  // namespace tts::audio

@@ -13,14 +13,28 @@
 
 namespace tts::resume {
 
+// What a consumer should know before the audio behind it.
+struct Mark {
+  enum class Kind : std::uint8_t {
+    kSentence,  // a sentence begins
+    kFlushed,   // a flush asked for has been done
+  } kind = Kind::kSentence;
+  std::uint32_t index = 0;             // of the sentence
+  std::uint64_t begin = 0, end = 0;    // code points of all the text so far, half open: the sentence; kFlushed: [0, end) lies before
+  std::uint64_t first_sample = 0;      // where that is in the request, at the output rate
+
+  bool operator==(const Mark&) const = default;
+};
+
 struct Packet {
   std::uint32_t seq = 0;            // counts from 1
   std::uint64_t first_sample = 0;   // position of this packet's audio in the request, at the output rate
-  std::vector<std::uint8_t> bytes;
+  std::vector<Mark> marks;          // stand before the audio
+  std::vector<std::uint8_t> bytes;  // may be empty where there are marks
 };
 
 struct StreamLogOptions {
-  std::size_t high_water_bytes = 512 * 1024;  // at or above this many unacknowledged bytes the producer should pause
+  std::size_t high_water_bytes = 512 * 1024;  // at or above this many unacknowledged bytes, marks included, the producer should pause
   std::size_t low_water_bytes = 256 * 1024;   // below this it may go on
 };
 
@@ -31,7 +45,7 @@ class StreamLog {
   ~StreamLog();
 
   // Producer. append() always takes the packet (nothing made is ever lost) and returns true while below high water.
-  bool append(std::uint64_t first_sample, std::vector<std::uint8_t> bytes);
+  bool append(std::uint64_t first_sample, std::vector<std::uint8_t> bytes, std::vector<Mark> marks = {});
   void finish();                 // no more packets; idempotent
   void fail(Error error);        // no more packets, for this reason; ignored after finish()
   void set_drain_callback(std::function<void()> below_low_water);  // called on the consumer's thread, outside locks
@@ -46,7 +60,7 @@ class StreamLog {
   bool ended() const;                    // finish() or fail() was called
   std::optional<Error> error() const;
   std::uint32_t last_seq() const;        // 0 = none yet
-  std::size_t held_bytes() const;
+  std::size_t held_bytes() const;        // unacknowledged, marks included
   std::optional<std::uint64_t> first_held_sample() const;  // position of the audio that waits longest for its acknowledgement
   bool closed() const;
 

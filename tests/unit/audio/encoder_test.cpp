@@ -87,14 +87,17 @@ INSTANTIATE_TEST_SUITE_P(Containers, EveryEncoder,
                                          Case{Container::kMp3, 44100, true}, Case{Container::kMp3, 8000, false},
                                          Case{Container::kFlac, 24000, false}, Case{Container::kFlac, 24000, true},
                                          Case{Container::kFlac, 11111, false}, Case{Container::kOggOpus, 24000, false},
-                                         Case{Container::kOggOpus, 48000, true}, Case{Container::kOggOpus, 8000, false}),
+                                         Case{Container::kOggOpus, 48000, true}, Case{Container::kOggOpus, 8000, false},
+                                         Case{Container::kOpusPackets, 24000, false}, Case{Container::kOpusPackets, 48000, false},
+                                         Case{Container::kMulaw, 8000, false}, Case{Container::kAlaw, 8000, false}),
                          [](const auto& test) {
                            return std::string(to_string(test.param.container)) + std::to_string(test.param.sample_rate) +
                                   (test.param.whole ? "Whole" : "Streaming");
                          });
 
 TEST(MakeEncoder, RefusesRatesTheContainerDoesNotTake) {
-  for (const Container container : {Container::kWav, Container::kPcm, Container::kMp3, Container::kFlac, Container::kOggOpus}) {
+  for (const Container container : {Container::kWav, Container::kPcm, Container::kMp3, Container::kFlac, Container::kOggOpus,
+                                    Container::kOpusPackets, Container::kMulaw, Container::kAlaw}) {
     for (const std::uint32_t rate : {0U, 1U, 7999U, 48001U, 0xFFFFFFFFU}) {
       std::string param;
       EXPECT_EQ(refusal({{container, rate, 0}, 0}, &param), ErrorCode::kInvalidArgument);
@@ -104,7 +107,8 @@ TEST(MakeEncoder, RefusesRatesTheContainerDoesNotTake) {
   EXPECT_EQ(refusal({{Container::kOggOpus, 44100, 0}, 0}), ErrorCode::kInvalidArgument);
 }
 
-TEST(MakeEncoder, OpusBitrateGoesFrom6To510Kilobit) {
+TEST(MakeEncoder, OpusBitrateGoesFrom6To510KilobitInBothFramings) {
+  EXPECT_EQ(refusal({{Container::kOpusPackets, 24000, 5999}, 0}), ErrorCode::kInvalidArgument);
   for (const std::uint32_t bitrate : {1U, 5999U, 510001U, 0xFFFFFFFFU}) {
     std::string param;
     EXPECT_EQ(refusal({{Container::kOggOpus, 24000, bitrate}, 0}, &param), ErrorCode::kInvalidArgument);
@@ -125,6 +129,11 @@ TEST(MakeEncoder, Mp3BitrateIsOneOfTheTableOfItsMpegVersion) {
 TEST(MakeEncoder, LosslessContainersHaveNoBitrate) {
   for (const Container container : {Container::kWav, Container::kPcm, Container::kFlac}) {
     EXPECT_EQ(refusal({{container, 24000, 64000}, 0}), ErrorCode::kInvalidArgument);
+  }
+  for (const Container container : {Container::kMulaw, Container::kAlaw}) {
+    std::string param;
+    EXPECT_EQ(refusal({{container, 8000, 64000}, 0}, &param), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(param, "bitrate");
   }
 }
 

@@ -6,7 +6,8 @@ namespace tts::audio {
 namespace {
 
 TEST(Format, EveryNameParsesBackToItself) {
-  for (const Container container : {Container::kWav, Container::kPcm, Container::kMp3, Container::kFlac, Container::kOggOpus}) {
+  for (const Container container : {Container::kWav, Container::kPcm, Container::kMp3, Container::kFlac, Container::kOggOpus,
+                                    Container::kOpusPackets, Container::kMulaw, Container::kAlaw}) {
     EXPECT_EQ(parse_container(to_string(container)), container);
     EXPECT_TRUE(content_type(container).starts_with("audio/"));
   }
@@ -18,8 +19,29 @@ TEST(Format, UnknownNamesAreRefused) {
 }
 
 TEST(Format, OpusTakesItsFiveRates) {
-  for (const std::uint32_t rate : {8000U, 12000U, 16000U, 24000U, 48000U}) EXPECT_TRUE(sample_rate_supported(Container::kOggOpus, rate));
-  for (const std::uint32_t rate : {0U, 11025U, 22050U, 44100U, 96000U}) EXPECT_FALSE(sample_rate_supported(Container::kOggOpus, rate));
+  for (const Container container : {Container::kOggOpus, Container::kOpusPackets}) {
+    for (const std::uint32_t rate : {8000U, 12000U, 16000U, 24000U, 48000U}) EXPECT_TRUE(sample_rate_supported(container, rate));
+    for (const std::uint32_t rate : {0U, 11025U, 22050U, 44100U, 96000U}) EXPECT_FALSE(sample_rate_supported(container, rate));
+  }
+}
+
+TEST(Format, TheTelephoneLawsTake8KilohertzAlone) {
+  for (const Container container : {Container::kMulaw, Container::kAlaw}) {
+    EXPECT_TRUE(sample_rate_supported(container, 8000));
+    for (const std::uint32_t rate : {0U, 7999U, 8001U, 16000U, 24000U, 48000U}) EXPECT_FALSE(sample_rate_supported(container, rate));
+  }
+}
+
+TEST(Format, ContentTypesOfTheStreamsFormats) {
+  EXPECT_EQ(content_type(Container::kOpusPackets), "audio/opus");
+  EXPECT_EQ(content_type(Container::kMulaw), "audio/basic");
+  EXPECT_EQ(content_type(Container::kAlaw), "audio/x-alaw-basic");
+}
+
+TEST(Format, OnlyLossyCodecsOfManyRatesHaveABitrate) {
+  for (const Container container : {Container::kMp3, Container::kOggOpus, Container::kOpusPackets}) EXPECT_TRUE(has_bitrate(container));
+  for (const Container container : {Container::kWav, Container::kPcm, Container::kFlac, Container::kMulaw, Container::kAlaw})
+    EXPECT_FALSE(has_bitrate(container));
 }
 
 TEST(Format, Mp3TakesTheMpegRates) {

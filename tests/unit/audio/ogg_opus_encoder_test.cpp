@@ -213,6 +213,29 @@ TEST_P(OggOpus, HeldIsWhatThePagesSoFarDoNotPlay) {
   EXPECT_EQ((*encoder)->held(), 0U);
 }
 
+TEST_P(OggOpus, AfterAPauseEverythingCanBeHeardAndTheLengthCountsTheSilence) {
+  const std::uint32_t rate = GetParam();
+  auto encoder = make_encoder({{Container::kOggOpus, rate, 0}, 0});
+  ASSERT_TRUE(encoder.ok());
+  Bytes out;
+  (*encoder)->start(out);
+  EXPECT_EQ((*encoder)->settle(out), 0U) << "nothing to put out";
+  std::uint64_t given = 0;
+  for (const std::size_t count : {rate + rate / 30, rate / 50, rate / 7}) {  // the first ends within a page of five packets
+    (*encoder)->encode(voice(count, rate), out);
+    given += count;
+    const std::uint64_t silence = (*encoder)->settle(out);
+    EXPECT_GT(silence, 0U);
+    EXPECT_LT(silence, rate / 50 + rate / 400 + 1) << "a packet and the lookahead";
+    given += silence;
+    EXPECT_LE((*encoder)->held(), silence) << "of the silence alone";
+    EXPECT_EQ((*encoder)->settle(out), 0U);
+    EXPECT_EQ(demux(out).packets.size() - kHeaderPages, given / (rate / 50)) << "every page has left";
+  }
+  (*encoder)->finish(out);
+  EXPECT_EQ(play(demux(out)).size(), given * (48000 / rate));
+}
+
 TEST(OggOpusEncoder, EmptyStreamIsOnePacketThatPlaysNothing) {
   const Demuxed demuxed = demux(encode({{Container::kOggOpus, 24000, 0}, 0}, {}, 1));
   EXPECT_EQ(demuxed.packets.size(), kHeaderPages + 1);
@@ -221,7 +244,7 @@ TEST(OggOpusEncoder, EmptyStreamIsOnePacketThatPlaysNothing) {
 
 TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
   for (const std::size_t count : {0U, 1U, 168U, 169U, 324U, 325U, 480U, 5000U}) {  // 480 - 156 = 324 samples fit beside the lookahead
-    auto opus = OpusPackets::create(24000, 32000, 5);
+    auto opus = OpusPackets::create({.sample_rate = 24000, .bitrate = 32000});
     ASSERT_NE(opus, nullptr);
     std::size_t packets = 0;
     const auto count_packet = [&](std::span<const std::uint8_t> packet) {
@@ -237,7 +260,7 @@ TEST(OpusPackets, AllPacketsTogetherCoverTheInputAndTheLookahead) {
 
 TEST(OpusPackets, ATransformCoderFrom48KilobitsOn) {
   for (const std::uint32_t bitrate : {32000U, 47999U, 48000U, 128000U}) {
-    auto opus = OpusPackets::create(24000, bitrate, 5);
+    auto opus = OpusPackets::create({.sample_rate = 24000, .bitrate = bitrate});
     ASSERT_NE(opus, nullptr);
     const bool transform = bitrate >= 48000;
     EXPECT_EQ(opus->pre_skip(), transform ? 120U : 312U) << bitrate;
@@ -249,7 +272,7 @@ TEST(OpusPackets, ATransformCoderFrom48KilobitsOn) {
   }
 }
 
-TEST(OpusPackets, RefusesARateThatOpusDoesNotKnow) { EXPECT_EQ(OpusPackets::create(44100, 32000, 5), nullptr); }
+TEST(OpusPackets, RefusesARateThatOpusDoesNotKnow) { EXPECT_EQ(OpusPackets::create({.sample_rate = 44100, .bitrate = 32000}), nullptr); }
 
 }  // namespace
 }  // namespace tts::audio

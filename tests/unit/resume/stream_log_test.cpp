@@ -42,6 +42,29 @@ TEST(StreamLog, TellsWhereTheWaitingAudioBegins) {
   EXPECT_EQ(log.first_held_sample(), std::nullopt);
 }
 
+TEST(StreamLog, MarksRideOnPacketsWithAndWithoutAudio) {
+  StreamLog log;
+  const Mark sentence{.kind = Mark::Kind::kSentence, .index = 3, .begin = 10, .end = 20, .first_sample = 2400};
+  const Mark flushed{.kind = Mark::Kind::kFlushed, .index = 0, .begin = 0, .end = 20, .first_sample = 4800};
+  log.append(0, bytes(4));
+  log.append(2400, bytes(4), {sentence});
+  log.append(4800, {}, {flushed, flushed});
+  EXPECT_TRUE(log.next(1)->marks.empty());
+  EXPECT_EQ(log.next(2)->marks, std::vector<Mark>{sentence});
+  EXPECT_EQ(log.next(2)->bytes, bytes(4));
+  EXPECT_EQ(log.next(3)->marks, (std::vector<Mark>{flushed, flushed}));
+  EXPECT_TRUE(log.next(3)->bytes.empty());
+  EXPECT_EQ(log.next(3)->first_sample, 4800U);
+}
+
+TEST(StreamLog, MarksCountAsHeldSoThatTheyAreBoundedToo) {
+  StreamLog log(small());
+  EXPECT_FALSE(log.append(0, {}, std::vector<Mark>(100 / sizeof(Mark) + 1)));
+  EXPECT_GE(log.held_bytes(), 100U);
+  log.acknowledge(1);
+  EXPECT_EQ(log.held_bytes(), 0U);
+}
+
 TEST(StreamLog, NoPacketHasNumberZero) {
   StreamLog log;
   EXPECT_EQ(log.next(0), nullptr);

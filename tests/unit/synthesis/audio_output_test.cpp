@@ -169,6 +169,93 @@ TEST_F(AudioOutputTest, EveryContainerStreamsWhatItWouldWriteAtOnce) {
   }
 }
 
+TEST_F(AudioOutputTest, SettledNothingIsHeldBackAndTheMarksStandBehind) {
+  const auto output = make({.format = kPcm, .crossfade_ms = 50, .packet = std::chrono::milliseconds(100)});
+  EXPECT_TRUE(output->settled());
+  const auto samples = tone(6000);
+  ASSERT_TRUE(output->push(samples).ok());
+  ASSERT_TRUE(output->end_utterance().ok());
+  EXPECT_FALSE(output->settled());
+  resume::Mark mark{.kind = resume::Mark::Kind::kFlushed, .index = 0, .begin = 0, .end = 7, .first_sample = 0};
+  ASSERT_TRUE(output->settle({mark, mark}).ok());
+  EXPECT_TRUE(output->settled());
+  EXPECT_EQ(output->samples(), 6000U);
+  EXPECT_EQ(output->audible(), 6000U);
+  ASSERT_TRUE(output->settle().ok()) << "nothing is left to do";
+  EXPECT_EQ(log_.last_seq(), 4U);
+  ASSERT_TRUE(output->push(samples).ok());
+  ASSERT_TRUE(output->finish().ok());
+  EXPECT_EQ(output->samples(), 12000U) << "no fade across the pause";
+  const auto made = packets();
+  mark.first_sample = 6000;
+  EXPECT_EQ(made[2]->bytes.size(), 2400U) << "shorter than asked, for the pause";
+  EXPECT_TRUE(made[3]->bytes.empty());
+  EXPECT_EQ(made[3]->marks, (std::vector<resume::Mark>{mark, mark}));
+  EXPECT_EQ(made[3]->first_sample, 6000U);
+  EXPECT_EQ(made[4]->first_sample, 6000U);
+  auto twice = tone(6000);
+  twice.insert(twice.end(), samples.begin(), samples.end());
+  EXPECT_EQ(test::joined(made), encoded(twice, kPcm));
+}
+
+TEST_F(AudioOutputTest, AMarkStandsBeforeTheNextAudioAndIsNotLostAtTheEnd) {
+  const auto output = make({.format = kPcm, .crossfade_ms = 50});
+  const resume::Mark first{.kind = resume::Mark::Kind::kSentence, .index = 0, .begin = 0, .end = 4, .first_sample = 0};
+  const resume::Mark last{.kind = resume::Mark::Kind::kSentence, .index = 1, .begin = 5, .end = 9, .first_sample = 1000};
+  output->mark(first);
+  ASSERT_TRUE(output->push(tone(1000)).ok());  // less than a cross-fade: no packet
+  EXPECT_EQ(log_.last_seq(), 0U);
+  EXPECT_FALSE(output->begun());
+  ASSERT_TRUE(output->settle().ok());
+  EXPECT_TRUE(output->begun());
+  output->mark(last);
+  ASSERT_TRUE(output->finish().ok());
+  const auto made = packets();
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0]->marks, std::vector<resume::Mark>{first});
+  EXPECT_EQ(made[0]->bytes.size(), 2000U);
+  EXPECT_EQ(made[1]->marks, std::vector<resume::Mark>{last});
+  EXPECT_TRUE(made[1]->bytes.empty());
+}
+
+TEST_F(AudioOutputTest, AtAPauseOpusGivesEverythingWithALittleSilence) {
+  for (const auto container : {audio::Container::kOggOpus, audio::Container::kOpusPackets}) {
+    resume::StreamLog log;
+    auto made = AudioOutput::make({.format = {.container = container, .sample_rate = 24000, .bitrate = 0}, .crossfade_ms = 50}, log);
+    ASSERT_TRUE(made.ok());
+    auto& output = **made;
+    ASSERT_TRUE(output.push(tone(9000)).ok());
+    ASSERT_TRUE(output.settle().ok());
+    EXPECT_EQ(output.samples(), 9120U) << "19 packets";
+    EXPECT_GE(output.audible(), 9000U);
+    const auto audible = output.audible();
+    ASSERT_TRUE(output.push(tone(9000), true).ok());
+    EXPECT_EQ(log.next(log.last_seq())->first_sample, audible);
+    ASSERT_TRUE(output.finish().ok());
+    EXPECT_EQ(output.samples(), 18120U);
+  }
+}
+
+TEST_F(AudioOutputTest, AChangeOfSpeedBeginsAnew) {
+  const auto output = make({.format = kPcm, .crossfade_ms = 50});
+  const auto samples = tone(24000);
+  ASSERT_TRUE(output->push(samples).ok());
+  ASSERT_TRUE(output->end_utterance().ok());
+  ASSERT_TRUE(output->set_speed(1.0).ok());
+  EXPECT_EQ(output->samples(), 22800U) << "no change";
+  ASSERT_TRUE(output->set_speed(2.0).ok());
+  EXPECT_EQ(output->samples(), 24000U);
+  ASSERT_TRUE(output->push(samples).ok());
+  ASSERT_TRUE(output->end_utterance().ok());
+  ASSERT_TRUE(output->set_speed(1.0).ok());
+  const auto after_fast = output->samples();
+  EXPECT_NEAR(static_cast<double>(after_fast), 36000, 500);
+  ASSERT_TRUE(output->push(samples).ok());
+  ASSERT_TRUE(output->finish().ok());
+  EXPECT_EQ(output->samples(), after_fast + 24000);
+  EXPECT_FALSE(output->set_speed(9.0).ok());
+}
+
 TEST_F(AudioOutputTest, NothingSpokenIsAnEmptyContainer) {
   const auto output = make({.format = kPcm});
   ASSERT_TRUE(output->finish().ok());

@@ -35,6 +35,25 @@ TEST(Merge, TheClientsValuesWin) {
   EXPECT_EQ(merged.max_steps, 5U);
 }
 
+TEST(OverrideWith, WhatIsSetChangesAndTheRestStays) {
+  SamplingOverrides values;
+  values.temperature = 0.1F;
+  values.top_k = 3;
+  SamplingOverrides later;
+  later.top_p = 0.5F;
+  later.top_k = 9;
+  later.repetition_penalty = 1.5F;
+  later.min_steps = 1;
+  later.max_steps = 2;
+  override_with(values, later);
+  EXPECT_EQ(values.temperature, 0.1F);
+  EXPECT_EQ(values.top_p, 0.5F);
+  EXPECT_EQ(values.top_k, 9U);
+  EXPECT_EQ(values.repetition_penalty, 1.5F);
+  EXPECT_EQ(values.min_steps, 1U);
+  EXPECT_EQ(values.max_steps, 2U);
+}
+
 TEST(Seeds, TheFirstSentenceUsesTheRequestsOwn) { EXPECT_EQ(sentence_seed(42, 0), 42U); }
 
 TEST(Seeds, AreDistinctAndReproducible) {

@@ -1,6 +1,7 @@
 // From text to packets over the real scheduler and pool with the fake model: many clients at once, some of whom leave, stall or meet
 // failing devices. Whoever is undisturbed gets exactly the audio it would have had alone.
 #include <atomic>
+#include <cctype>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -229,6 +230,72 @@ TEST_F(StressTest, FailingDevicesEndOnlyWhomTheyHit) {
     } else {
       EXPECT_EQ(bytes, whole);
     }
+  });
+}
+
+TEST_F(StressTest, TextInPiecesIsSpokenWhole) {
+  ServiceOptions options;
+  options.log = {.high_water_bytes = 40000, .low_water_bytes = 20000};
+  open(2, options);
+  run_clients(32, [&](std::uint32_t client) {
+    auto wanted = request(client);
+    const std::string text = std::exchange(wanted.text, {});
+    wanted.incremental = true;
+    wanted.max_buffer_delay = milliseconds(0);
+    auto synthesis = service_->start(wanted).value();
+    std::uint32_t flushes = 0;
+    const auto write = [&] {
+      for (std::size_t at = 0, piece = 0; at < text.size(); ++piece) {
+        const std::size_t length = 1 + (client * 7 + piece * 5) % 11;
+        EXPECT_TRUE(synthesis->append_text(std::string_view(text).substr(at, length)).ok());
+        at += length;
+        if (client % 4 == 1 && piece % 3 == 0) {
+          synthesis->flush_text();
+          ++flushes;
+        }
+        SpeechChange change;
+        change.voice = "v";
+        if (client % 8 == 7) EXPECT_TRUE(synthesis->change(change).ok());
+        if (client % 8 == 3 && piece == 4) return;
+      }
+      synthesis->end_text();
+    };
+    std::thread writer(write);
+    if (client % 8 == 3) {  // leaves in the middle
+      writer.join();
+      synthesis.reset();
+      return;
+    }
+    const auto packets = test::drain(synthesis->log());
+    writer.join();
+    EXPECT_FALSE(synthesis->log().error().has_value());
+    std::string spoken;
+    std::uint64_t end = 0;
+    std::uint32_t sentences = 0, flushed = 0;
+    for (const auto& packet : packets) {
+      for (const auto& mark : packet->marks) {
+        if (mark.kind == resume::Mark::Kind::kFlushed) {
+          ++flushed;
+          EXPECT_GE(mark.end, end);
+          continue;
+        }
+        EXPECT_EQ(mark.index, sentences++);
+        EXPECT_GE(mark.begin, end);
+        end = mark.end;
+        spoken += text.substr(mark.begin, mark.end - mark.begin);
+      }
+    }
+    EXPECT_EQ(flushed, flushes);
+    const auto letters = [](std::string words) {
+      std::erase_if(words, [](unsigned char c) { return std::isalnum(c) == 0; });
+      return words;
+    };
+    EXPECT_EQ(letters(spoken), letters(text));
+    const auto report = synthesis->report();
+    EXPECT_EQ(report.sentences, sentences);
+    EXPECT_EQ(test::joined(packets).size(), report.samples * 2);
+    if (flushes == 0) EXPECT_EQ(sentences, client % 4 + 1);
+    EXPECT_EQ(synthesis->characters(), text.size());
   });
 }
 

@@ -58,6 +58,16 @@ TEST(Refusal, TheLimitCountsCodePointsAndIsNamed) {
   EXPECT_THAT(refused(request)->message, HasSubstr("4000"));
 }
 
+TEST(Refusal, TextThatComesInPiecesComesLater) {
+  auto request = good();
+  request.incremental = true;
+  EXPECT_EQ(refused(request)->param, "text");
+  request.text.clear();
+  EXPECT_FALSE(refused(request).has_value());
+  request.whole = true;
+  EXPECT_EQ(refused(request)->code, ErrorCode::kInvalidArgument);
+}
+
 TEST(Refusal, SpeedIsBounded) {
   auto request = good();
   for (const double speed : {0.49, 2.01, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
