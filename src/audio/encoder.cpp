@@ -81,6 +81,7 @@ Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options) {
       if (options.opus_complexity > kOpusMaxComplexity) return wrong("opus_complexity", "Opus takes a complexity of 0 to 10");
       return made(make_ogg_opus_encoder(sample_rate, *chosen, options.opus_complexity));
     }
+    default: break;
   }
   return Error{ErrorCode::kInternal, "unknown container", "format"};
 }

@@ -29,6 +29,9 @@ std::string_view to_string(Container container) noexcept {
     case Container::kMp3: return "mp3";
     case Container::kFlac: return "flac";
     case Container::kOggOpus: return "opus";
+    case Container::kOpusPackets: return "opus_packets";
+    case Container::kMulaw: return "mulaw";
+    case Container::kAlaw: return "alaw";
   }
   return "";
 }
@@ -40,12 +43,18 @@ std::string_view content_type(Container container) noexcept {
     case Container::kMp3: return "audio/mpeg";
     case Container::kFlac: return "audio/flac";
     case Container::kOggOpus: return "audio/ogg; codecs=opus";
+    case Container::kOpusPackets: return "audio/opus";
+    case Container::kMulaw: return "audio/PCMU";
+    case Container::kAlaw: return "audio/PCMA";
   }
   return "";
 }
 
 bool sample_rate_supported(Container container, std::uint32_t sample_rate) noexcept {
   switch (container) {
+    case Container::kMulaw:
+    case Container::kAlaw: return sample_rate == 8000;
+    case Container::kOpusPackets:
     case Container::kOggOpus: return std::ranges::find(kOpusRates, sample_rate) != kOpusRates.end();
     case Container::kMp3: return std::ranges::find(kMpegRates, sample_rate) != kMpegRates.end();
     case Container::kWav:

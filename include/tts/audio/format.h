@@ -8,7 +8,7 @@
 
 namespace tts::audio {
 
-enum class Container : std::uint8_t { kWav, kPcm, kMp3, kFlac, kOggOpus };
+enum class Container : std::uint8_t { kWav, kPcm, kMp3, kFlac, kOggOpus, kOpusPackets, kMulaw, kAlaw };
 
 struct AudioFormat {
   Container container = Container::kWav;

@@ -45,7 +45,16 @@ struct SynthesisRequest {
   std::chrono::milliseconds packet{0};       // audio per packet; every packet but the last holds exactly this much (containers with
                                              // their own framing round to it); 0 = as it is made, soonest and with least to do
   bool whole = false;                        // true: one packet with everything, headers carrying true sizes
+  bool incremental = false;
+  std::chrono::milliseconds max_buffer_delay{3000};
   TimePoint deadline = TimePoint::max();
+};
+
+struct SpeechChange {
+  std::optional<std::string> voice, language;
+  std::optional<double> speed;
+  SamplingOverrides sampling;
+  std::optional<engine::Latency> latency;
 };
 
 struct SynthesisReport {  // valid once the log has ended
