@@ -329,7 +329,8 @@ function readOptions() {
   if (positionals.length > 1) throw new TypeError('put the text in quotes');
   return {
     text: positionals[0], output: values.output, url: values.url ?? 'ws://127.0.0.1:8080/v1/stream', voice: values.voice,
-    seed: number('seed'), wordsPerSecond: number('words-per-second'), cancelAfter: number('cancel-after'), breakAfter: number('break-after'),
+    seed: number('seed'), wordsPerSecond: number('words-per-second'), cancelAfter: number('cancel-after'),
+    breakAfter: number('break-after'),
   };
 }
 
