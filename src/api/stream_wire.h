@@ -2,6 +2,7 @@
 // Words of the WebSocket protocol that more than one file needs.
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>

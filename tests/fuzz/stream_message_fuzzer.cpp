@@ -1,6 +1,5 @@
 // Whatever bytes a client sends: either a message that keeps its promises comes out, or an error that can be told to the client.
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

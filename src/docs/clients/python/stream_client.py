@@ -190,11 +190,13 @@ class Client:
 
     def read_standard_input(self, loop):
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while True:
-            data = os.read(0, 4096)
-            loop.call_soon_threadsafe(self.write, decoder.decode(data, final=not data))
-            if not data:
-                return loop.call_soon_threadsafe(self.write_end)
+        try:
+            while data := os.read(0, 4096):
+                loop.call_soon_threadsafe(self.write, decoder.decode(data))
+            loop.call_soon_threadsafe(self.write, decoder.decode(b"", final=True))
+            loop.call_soon_threadsafe(self.write_end)
+        except RuntimeError:
+            pass  # nobody listens any more
 
     def begin_writing(self):
         """Returns the task that writes, if it is one."""
@@ -353,7 +355,7 @@ class Client:
         except InvalidStatus as refused:
             response = refused.response
             if response.status_code not in (429, 503):
-                raise GaveUp(f"the server answered {response.status_code}: {response.body.decode(errors='replace')}") from None
+                raise GaveUp(f"the server answered {response.status_code}: {(response.body or b'').decode(errors='replace')}") from None
             raise BrokenLink(f"the server answered {response.status_code}", float(response.headers.get("Retry-After", 1))) from None
         except InvalidHandshake as failed:
             raise GaveUp(str(failed)) from None
