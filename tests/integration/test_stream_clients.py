@@ -144,6 +144,18 @@ class StreamClientsTest(unittest.TestCase):
             self.assertEqual(result.stderr.count("trying again"), 2)
             self.assertIn("gave up", result.stderr)
 
+    def test_a_server_that_stops_finishes_what_it_speaks(self):
+        out = Path(self.folder.name) / "last_words.wav"
+        with ServerProcess() as server:
+            command = [*PYTHON.command, TEXT, "--seed", "7", "-o", str(out), *PYTHON.address(server.port)]
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "NO_PROXY": "*"}) as process:
+                said = process.stderr.readline() + process.stderr.readline()  # the voice, and the first sentence
+                server.process.terminate()
+                said += process.stderr.read()
+            self.assertEqual(process.returncode, 0, said)
+        self.assertIn("the server stops within", said)
+        self.assertIn(f"done: {len(TEXT)} characters spoken in {len(samples_of(out)) // 2} samples", said)
+
     def test_help_and_wrong_usage(self):
         for client in self.clients():
             result = client.run("--help")
