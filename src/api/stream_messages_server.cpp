@@ -25,10 +25,10 @@ std::chrono::milliseconds retry_after(const Error& error) {
 }
 
 ordered_json going_on(std::string_view type, const std::string& session, std::uint64_t epoch, std::uint32_t from,
-                      const std::vector<ResumedContext>& contexts) {
+                      const std::vector<KnownContext>& contexts) {
   auto told = ordered_json::array();
-  for (const auto& [context, characters, ended] : contexts) {
-    told.push_back({{"context", context}, {"characters", characters}, {"ended", ended}});
+  for (const auto& known : contexts) {
+    told.push_back({{"context", known.context}, {"id", known.id}, {"characters", known.characters}, {"ended", known.ended}});
   }
   return {{"type", type}, {"session", session}, {"epoch", epoch}, {"from", from}, {"contexts", std::move(told)}};
 }

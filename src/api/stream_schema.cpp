@@ -48,9 +48,9 @@ std::vector<FieldRules> place_to_go_on() {
 }
 
 ordered_json resumed_contexts() {
-  const std::vector<FieldRules> fields{text("context", ""), characters("Of its text that have arrived."),
-                                       flag("ended", "Whether 'end' has arrived.")};
-  return described_schema("The contexts whose end lies behind the client's frame.",
+  const std::vector<FieldRules> fields{text("context", ""), number("id", "", 1, kMaxUint16),
+                                       characters("Of its text that have arrived."), flag("ended", "No more text can come.")};
+  return described_schema("The contexts that run, and the last ones that are over.",
                           {{"type", "array"}, {"items", fields_schema(rules_of(fields), false)}});
 }
 

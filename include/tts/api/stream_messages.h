@@ -129,17 +129,19 @@ struct ErrorMessage {
 };
 std::string stream_error_message(const ErrorMessage& message);
 
-struct ResumedContext {
+// What of a context has reached the server.
+struct KnownContext {
   std::string context;
-  std::uint64_t characters = 0;  // of its text that have arrived
-  bool ended = false;            // `end` has
+  std::uint16_t id = 0;
+  std::uint64_t characters = 0;  // of its text
+  bool ended = false;            // no more text can come
 };
 
 struct ResumedMessage {
   std::string session;
   std::uint64_t epoch = 1;
   std::uint32_t from = 0;
-  std::vector<ResumedContext> contexts{};
+  std::vector<KnownContext> contexts{};
 };
 std::string resumed_message(const ResumedMessage& message);
 
@@ -147,7 +149,7 @@ struct ResumeGapMessage {
   std::string session;
   std::uint64_t epoch = 1;
   std::uint32_t from = 0;
-  std::vector<ResumedContext> contexts{};
+  std::vector<KnownContext> contexts{};
   std::string context{};  // of the frame `from`; empty = that frame has not been made, or its context is not known any more
   std::uint64_t first_sample = 0;
 };

@@ -489,10 +489,10 @@ TEST_F(StreamMessagesTest, WhatTheServerSays) {
 }
 
 TEST_F(StreamMessagesTest, WhereAResumedClientIs) {
-  const std::vector<ResumedContext> contexts{{.context = "a", .characters = 7, .ended = true}, {.context = "b"}};
+  const std::vector<KnownContext> contexts{{.context = "a", .id = 1, .characters = 7, .ended = true}, {.context = "b", .id = 2}};
   EXPECT_EQ(told(resumed_message({.session = "s", .epoch = 2, .from = 18, .contexts = contexts})),
             json::parse(R"({"type":"resumed","session":"s","epoch":2,"from":18,"contexts":[
-              {"context":"a","characters":7,"ended":true},{"context":"b","characters":0,"ended":false}]})"));
+              {"context":"a","id":1,"characters":7,"ended":true},{"context":"b","id":2,"characters":0,"ended":false}]})"));
   EXPECT_EQ(told(resumed_message({.session = "s", .epoch = 2, .from = 1})).at("contexts"), json::array());
   EXPECT_EQ(told(resume_gap_message({.session = "s", .epoch = 3, .from = 30, .contexts = {}, .context = "a", .first_sample = 4800})),
             json::parse(R"({"type":"resume_gap","session":"s","epoch":3,"from":30,"contexts":[],"context":"a","first_sample":4800})"));
