@@ -160,7 +160,8 @@ class Client {
     if (error != websocket::error::upgrade_declined) throw boost::system::system_error(error);
     const std::string why = "the server answered " + std::to_string(response.result_int());
     if (response.result_int() != 429 && response.result_int() != 503) throw GaveUp(why);
-    throw BrokenLink(why, Seconds(std::atof(std::string(response[http::field::retry_after]).c_str())));
+    const auto advice = response[http::field::retry_after];
+    throw BrokenLink(why, Seconds(std::atof(std::string(advice.data(), advice.size()).c_str())));
   }
 
   void receive(Socket& socket, bool resuming) {
@@ -241,7 +242,7 @@ class Client {
     for (const auto& context : contexts) {
       if (context.at("context") != kContext) continue;
       const auto arrived = bytes_of(options_.text, context.at("characters"));
-      return send_text(socket, std::string_view(options_.text).substr(arrived), !context.at("ended"));
+      return send_text(socket, std::string_view(options_.text).substr(arrived), !context.at("ended").get<bool>());
     }
     if (started_) return;  // only its last words are still to come
     send_start(socket);
