@@ -8,6 +8,7 @@
 
 #include "tts/base/utf8.h"
 
+#include "speech_fields.h"
 #include "strict_json.h"
 
 namespace tts::api {
@@ -15,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMinSpeed = 0.5, kMaxSpeed = 2.0;
 constexpr double kMinBitrate = 6'000, kMaxBitrate = 320'000;  // the outer limits of Opus and mp3; the encoder knows the exact ones
 constexpr double kMaxStyleBytes = 256;
 
@@ -47,54 +47,20 @@ bool is_blank(std::string_view text) {
 Status set_text(std::string_view field, const json& value, const Catalog& catalog, SpeechCall& call) {
   const auto& text = value.get_ref<const std::string&>();
   const auto characters = count_code_points(text);
-  if (characters > catalog.max_text_chars) {
-    return Error{.code = ErrorCode::kTooLarge,
-                 .message = fmt::format("'{}' has {} characters; this server takes at most {} per request (max_text_chars)", field,
-                                        characters, catalog.max_text_chars),
-                 .param = std::string(field),
-                 .retry_after = {}};
-  }
+  if (auto status = check_length(field, characters, catalog, "request"); !status) return status;
   if (is_blank(text)) return invalid_field(field, fmt::format("'{}' is empty; send something to say", field));
   call.request.text = text;
   call.characters = characters;
   return Ok{};
 }
 
-std::string voice_ids(const Catalog& catalog) {
-  std::string ids;
-  for (const auto& voice : catalog.voices) ids += (ids.empty() ? "" : ", ") + voice.id;
-  return ids;
-}
-
-bool has_voice(const Catalog& catalog, std::string_view id) {
-  return std::any_of(catalog.voices.begin(), catalog.voices.end(), [&](const CatalogVoice& voice) { return voice.id == id; });
-}
-
-Error unknown_voice(const std::string& id, const Catalog& catalog) {
-  return invalid_field("voice", "there is no voice " + in_quotes(id) + "; this server has " + voice_ids(catalog) + " (GET /v1/voices)");
-}
-
 Error unsupported(std::string_view field, std::string message) {
   return {.code = ErrorCode::kUnsupported, .message = std::move(message), .param = std::string(field), .retry_after = {}};
-}
-
-Status set_speed(const json& value, SpeechCall& call) {
-  call.request.speed = value.get<double>();
-  return Ok{};
 }
 
 Status set_container(const json& value, SpeechCall& call) {
   call.request.format.container = *audio::parse_container(value.get_ref<const std::string&>());
   return Ok{};
-}
-
-// Shorthand for the common case: a number or flag that goes straight into one member.
-template <class T, class Member>
-auto store(Member member) {
-  return [member](const json& value, SpeechCall& call) -> Status {
-    member(call) = value.get<T>();
-    return Ok{};
-  };
 }
 
 }  // namespace
@@ -124,162 +90,112 @@ Status check_call(const SpeechCall& call, const Catalog& catalog) {
   return Ok{};
 }
 
-std::vector<Field> native_fields(const Catalog& catalog) {
+std::vector<Field<SpeechCall>> native_fields(const Catalog& catalog) {
   const Catalog* const c = &catalog;
   const double max_steps = catalog.sampling.max_steps;
-  std::vector<Field> table;
-  table.push_back({.name = "text",
-                   .description = fmt::format("What to say: 1 to {} characters.", catalog.max_text_chars),
-                   .required = true,
-                   .apply = [c](const json& value, SpeechCall& call) { return set_text("text", value, *c, call); }});
-  table.push_back({.name = "voice",
-                   .description = "A voice id; GET /v1/voices lists them.",
-                   .fallback = catalog.default_voice,
-                   .apply = [c](const json& value, SpeechCall& call) -> Status {
-                     if (!has_voice(*c, value.get_ref<const std::string&>())) return unknown_voice(value, *c);
-                     call.request.voice = value;
-                     return Ok{};
-                   }});
-  table.push_back({.name = "format",
-                   .description = "Container and codec of the audio. pcm is signed 16-bit little endian, mono; opus is in Ogg.",
-                   .choices = {"wav", "pcm", "mp3", "flac", "opus"},
-                   .fallback = "wav",
-                   .apply = set_container});
-  table.push_back({.name = "sample_rate",
-                   .kind = FieldKind::kInteger,
-                   .description = "Samples per second of the audio; opus and mp3 take only the rates of their standards.",
-                   .min = 8'000,
-                   .max = 48'000,
-                   .fallback = catalog.sample_rate,
-                   .apply = store<std::uint32_t>([](SpeechCall& call) -> auto& { return call.request.format.sample_rate; })});
-  table.push_back({.name = "bitrate",
-                   .kind = FieldKind::kInteger,
-                   .description = "Bits per second, mp3 and opus only; absent = the codec's default.",
-                   .min = kMinBitrate,
-                   .max = kMaxBitrate,
-                   .apply = store<std::uint32_t>([](SpeechCall& call) -> auto& { return call.request.format.bitrate; })});
-  table.push_back({.name = "speed",
-                   .kind = FieldKind::kNumber,
-                   .description = "Speaking rate with the pitch kept; 2 is twice as fast.",
-                   .min = kMinSpeed,
-                   .max = kMaxSpeed,
-                   .fallback = 1.0,
-                   .apply = set_speed});
-  table.push_back({.name = "seed",
-                   .kind = FieldKind::kInteger,
-                   .description = "Same seed, same request, same audio. Absent = random; the reply's X-Seed tells which.",
-                   .min = 0,
-                   .max = 18446744073709551615.0,
-                   .apply = store<std::uint64_t>([](SpeechCall& call) -> auto& { return call.request.seed; })});
-  table.push_back({.name = "temperature",
-                   .kind = FieldKind::kNumber,
-                   .description = "Sampling temperature of the audio codes.",
-                   .min = engine::kMinTemperature,
-                   .max = engine::kMaxTemperature,
-                   .apply = store<float>([](SpeechCall& call) -> auto& { return call.request.sampling.temperature; })});
-  table.push_back({.name = "top_p",
-                   .kind = FieldKind::kNumber,
-                   .description = "Keep the most probable codes up to this share; 1 = off.",
-                   .min = 0.0,
-                   .max = 1.0,
-                   .apply = store<float>([](SpeechCall& call) -> auto& { return call.request.sampling.top_p; })});
-  table.push_back({.name = "top_k",
-                   .kind = FieldKind::kInteger,
-                   .description = "Keep this many of the most probable codes; 0 = off.",
-                   .min = 0,
-                   .max = 1'000,
-                   .apply = store<std::uint32_t>([](SpeechCall& call) -> auto& { return call.request.sampling.top_k; })});
-  table.push_back({.name = "repetition_penalty",
-                   .kind = FieldKind::kNumber,
-                   .description = "Above 1 makes recent codes less likely; 1 = off.",
-                   .min = engine::kMinRepetitionPenalty,
-                   .max = engine::kMaxRepetitionPenalty,
-                   .apply = store<float>([](SpeechCall& call) -> auto& { return call.request.sampling.repetition_penalty; })});
-  table.push_back({.name = "min_steps",
-                   .kind = FieldKind::kInteger,
-                   .description = "A sentence cannot end before this many steps.",
-                   .min = 0,
-                   .max = max_steps,
-                   .apply = store<std::uint32_t>([](SpeechCall& call) -> auto& { return call.request.sampling.min_steps; })});
-  table.push_back({.name = "max_steps",
-                   .kind = FieldKind::kInteger,
-                   .description = "A sentence is cut after this many steps.",
-                   .min = 1,
-                   .max = max_steps,
-                   .fallback = catalog.sampling.max_steps,
-                   .apply = store<std::uint32_t>([](SpeechCall& call) -> auto& { return call.request.sampling.max_steps; })});
-  table.push_back({.name = "language",
-                   .description = "Language of numbers and the like; auto decides sentence by sentence.",
-                   .choices = {"auto", "zh", "en"},
-                   .fallback = "auto",
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
-                     call.request.text_options.language = value == "auto" ? "" : value.get<std::string>();
-                     return Ok{};
-                   }});
-  table.push_back({.name = "normalize",
-                   .kind = FieldKind::kBoolean,
-                   .description = "Write out numbers, dates, units and the like before speaking.",
-                   .fallback = true,
-                   .apply = store<bool>([](SpeechCall& call) -> auto& { return call.request.text_options.normalize; })});
-  table.push_back({.name = "split",
-                   .kind = FieldKind::kBoolean,
-                   .description = "Cut the text into sentences; false speaks it as one.",
-                   .fallback = true,
-                   .apply = store<bool>([](SpeechCall& call) -> auto& { return call.request.text_options.split; })});
-  table.push_back({.name = "style",
-                   .description = "Style markup of ChatTTS models, such as [speed_5]; an error on models without styles.",
-                   .max = kMaxStyleBytes,
-                   .apply = [c](const json& value, SpeechCall& call) -> Status {
+  std::vector<Field<SpeechCall>> table;
+  table.push_back({{.name = "text",
+                    .description = fmt::format("What to say: 1 to {} characters.", catalog.max_text_chars),
+                    .required = true},
+                   [c](const json& value, SpeechCall& call) { return set_text("text", value, *c, call); }});
+  table.push_back(voice_field<SpeechCall>(catalog, with_fallback(voice_rules(), catalog.default_voice),
+                                          [](SpeechCall& call) -> auto& { return call.request.voice; }));
+  table.push_back({{.name = "format",
+                    .description = "Container and codec of the audio. pcm is signed 16-bit little endian, mono; opus is in Ogg.",
+                    .choices = {"wav", "pcm", "mp3", "flac", "opus"},
+                    .fallback = "wav"},
+                   set_container});
+  table.push_back(stored<std::uint32_t, SpeechCall>(
+      {.name = "sample_rate",
+       .kind = FieldKind::kInteger,
+       .description = "Samples per second of the audio; opus and mp3 take only the rates of their standards.",
+       .min = 8'000,
+       .max = 48'000,
+       .fallback = catalog.sample_rate},
+      [](SpeechCall& call) -> auto& { return call.request.format.sample_rate; }));
+  table.push_back(stored<std::uint32_t, SpeechCall>({.name = "bitrate",
+                                                     .kind = FieldKind::kInteger,
+                                                     .description = "Bits per second, mp3 and opus only; absent = the codec's default.",
+                                                     .min = kMinBitrate,
+                                                     .max = kMaxBitrate},
+                                                    [](SpeechCall& call) -> auto& { return call.request.format.bitrate; }));
+  table.push_back(
+      stored<double, SpeechCall>(with_fallback(speed_rules(), 1.0), [](SpeechCall& call) -> auto& { return call.request.speed; }));
+  table.push_back(
+      stored<std::uint64_t, SpeechCall>(seed_rules("the reply's X-Seed"), [](SpeechCall& call) -> auto& { return call.request.seed; }));
+  add_sampling_fields(table, [](SpeechCall& call) -> auto& { return call.request.sampling; });
+  table.push_back(stored<std::uint32_t, SpeechCall>({.name = "min_steps",
+                                                     .kind = FieldKind::kInteger,
+                                                     .description = "A sentence cannot end before this many steps.",
+                                                     .min = 0,
+                                                     .max = max_steps},
+                                                    [](SpeechCall& call) -> auto& { return call.request.sampling.min_steps; }));
+  table.push_back(stored<std::uint32_t, SpeechCall>({.name = "max_steps",
+                                                     .kind = FieldKind::kInteger,
+                                                     .description = "A sentence is cut after this many steps.",
+                                                     .min = 1,
+                                                     .max = max_steps,
+                                                     .fallback = catalog.sampling.max_steps},
+                                                    [](SpeechCall& call) -> auto& { return call.request.sampling.max_steps; }));
+  table.push_back(language_field<SpeechCall>(with_fallback(language_rules(), "auto"),
+                                             [](SpeechCall& call) -> auto& { return call.request.text_options.language; }));
+  table.push_back(stored<bool, SpeechCall>({.name = "normalize",
+                                            .kind = FieldKind::kBoolean,
+                                            .description = "Write out numbers, dates, units and the like before speaking.",
+                                            .fallback = true},
+                                           [](SpeechCall& call) -> auto& { return call.request.text_options.normalize; }));
+  table.push_back(stored<bool, SpeechCall>({.name = "split",
+                                            .kind = FieldKind::kBoolean,
+                                            .description = "Cut the text into sentences; false speaks it as one.",
+                                            .fallback = true},
+                                           [](SpeechCall& call) -> auto& { return call.request.text_options.split; }));
+  table.push_back({{.name = "style",
+                    .description = "Style markup of ChatTTS models, such as [speed_5]; an error on models without styles.",
+                    .max = kMaxStyleBytes},
+                   [c](const json& value, SpeechCall& call) -> Status {
                      if (value.get_ref<const std::string&>().empty()) return Ok{};
                      if (!c->styles) return unsupported("style", "the model " + c->model + " has no styles; leave 'style' out");
                      call.request.text_options.style_prompt = value;
                      return Ok{};
                    }});
-  table.push_back(
-      {.name = "refine",
-       .kind = FieldKind::kBoolean,
-       .description = "Let a ChatTTS model rewrite the text with pauses and laughter first; the object form carries its markup.",
-       .max = kMaxStyleBytes,
-       .object_key = "prompt",
-       .fallback = false,
-       .apply = [c](const json& value, SpeechCall& call) -> Status {
-         if (value == false) return Ok{};
-         if (!c->refine) return unsupported("refine", "the model " + c->model + " has no refine pass; leave 'refine' out");
-         call.request.refine = synthesis::RefineOptions{.prompt = value.is_string() ? value.get<std::string>() : ""};
-         return Ok{};
-       }});
-  table.push_back({.name = "use_decoder",
-                   .kind = FieldKind::kBoolean,
-                   .description = "true turns hidden states into sound (better); false uses the codes.",
-                   .fallback = true,
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back({{.name = "refine",
+                    .kind = FieldKind::kBoolean,
+                    .description = "Let a ChatTTS model rewrite the text with pauses and laughter first; the object form carries its "
+                                   "markup.",
+                    .max = kMaxStyleBytes,
+                    .object_key = "prompt",
+                    .fallback = false},
+                   [c](const json& value, SpeechCall& call) -> Status {
+                     if (value == false) return Ok{};
+                     if (!c->refine) return unsupported("refine", "the model " + c->model + " has no refine pass; leave 'refine' out");
+                     call.request.refine = synthesis::RefineOptions{.prompt = value.is_string() ? value.get<std::string>() : ""};
+                     return Ok{};
+                   }});
+  table.push_back({{.name = "use_decoder",
+                    .kind = FieldKind::kBoolean,
+                    .description = "true turns hidden states into sound (better); false uses the codes.",
+                    .fallback = true},
+                   [](const json& value, SpeechCall& call) -> Status {
                      call.request.mel_path = value == true ? engine::MelPath::kHidden : engine::MelPath::kCodes;
                      return Ok{};
                    }});
-  table.push_back({.name = "packet_ms",
-                   .kind = FieldKind::kInteger,
-                   .description = "Milliseconds of audio in every streamed packet; absent = as the audio is made, which is soonest.",
-                   .min = 20,
-                   .max = 1'000,
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back({{.name = "packet_ms",
+                    .kind = FieldKind::kInteger,
+                    .description = "Milliseconds of audio in every streamed packet; absent = as the audio is made, which is soonest.",
+                    .min = 20,
+                    .max = 1'000},
+                   [](const json& value, SpeechCall& call) -> Status {
                      call.request.packet = std::chrono::milliseconds(value.get<std::uint32_t>());
                      return Ok{};
                    }});
-  table.push_back({.name = "latency",
-                   .description = "low: the first sound comes as early as possible, its samples a close approximation; exact: every sample is "
-                                  "that of the whole sentence decoded at once; absent = as the server is configured.",
-                   .choices = {"low", "exact"},
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
-                     call.request.latency = value == "low" ? engine::Latency::kLow : engine::Latency::kExact;
-                     return Ok{};
-                   }});
-  table.push_back({.name = "timeout_ms",
-                   .kind = FieldKind::kInteger,
-                   .description = "Give up when the whole audio is not made within this time.",
-                   .min = 1,
-                   .max = static_cast<double>(catalog.max_timeout_ms),
-                   .fallback = catalog.max_timeout_ms,
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back(latency_field<SpeechCall>([](SpeechCall& call) -> auto& { return call.request.latency; }));
+  table.push_back({{.name = "timeout_ms",
+                    .kind = FieldKind::kInteger,
+                    .description = "Give up when the whole audio is not made within this time.",
+                    .min = 1,
+                    .max = static_cast<double>(catalog.max_timeout_ms),
+                    .fallback = catalog.max_timeout_ms},
+                   [](const json& value, SpeechCall& call) -> Status {
                      call.timeout = std::chrono::milliseconds(value.get<std::uint32_t>());
                      return Ok{};
                    }});
@@ -306,13 +222,13 @@ std::map<std::string, std::string> resolve_voice_aliases(const Catalog& catalog)
   return aliases;
 }
 
-std::vector<Field> openai_fields(const Catalog& catalog, const std::map<std::string, std::string>& voice_aliases) {
+std::vector<Field<SpeechCall>> openai_fields(const Catalog& catalog, const std::map<std::string, std::string>& voice_aliases) {
   const Catalog* const c = &catalog;
-  std::vector<Field> table;
-  table.push_back({.name = "model",
-                   .description = "The served model's name or one of its aliases; GET /v1/models lists them.",
-                   .required = true,
-                   .apply = [c](const json& value, SpeechCall&) -> Status {
+  std::vector<Field<SpeechCall>> table;
+  table.push_back({{.name = "model",
+                    .description = "The served model's name or one of its aliases; GET /v1/models lists them.",
+                    .required = true},
+                   [c](const json& value, SpeechCall&) -> Status {
                      const auto& aliases = c->openai.models;
                      if (value == c->model ||
                          std::find(aliases.begin(), aliases.end(), value.get_ref<const std::string&>()) != aliases.end())
@@ -323,52 +239,44 @@ std::vector<Field> openai_fields(const Catalog& catalog, const std::map<std::str
                                   .param = "model",
                                   .retry_after = {}};
                    }});
-  table.push_back({.name = "input",
-                   .description = fmt::format("What to say: 1 to {} characters.", catalog.max_text_chars),
-                   .required = true,
-                   .apply = [c](const json& value, SpeechCall& call) { return set_text("input", value, *c, call); }});
-  table.push_back({.name = "voice",
-                   .description = "A voice id of this server or one of OpenAI's voice names.",
-                   .object_key = "id",
-                   .required = true,
-                   .apply = [c, aliases = voice_aliases](const json& value, SpeechCall& call) -> Status {
+  table.push_back({{.name = "input",
+                    .description = fmt::format("What to say: 1 to {} characters.", catalog.max_text_chars),
+                    .required = true},
+                   [c](const json& value, SpeechCall& call) { return set_text("input", value, *c, call); }});
+  table.push_back({{.name = "voice",
+                    .description = "A voice id of this server or one of OpenAI's voice names.",
+                    .object_key = "id",
+                    .required = true},
+                   [c, aliases = voice_aliases](const json& value, SpeechCall& call) -> Status {
                      const auto& id = value.get_ref<const std::string&>();
-                     if (has_voice(*c, id)) {
-                       call.request.voice = id;
-                     } else if (const auto alias = aliases.find(id); alias != aliases.end()) {
-                       call.request.voice = alias->second;
-                     } else {
-                       return unknown_voice(id, *c);
-                     }
+                     const auto alias = aliases.find(id);
+                     const auto& voice = alias == aliases.end() || has_voice(*c, id) ? id : alias->second;
+                     if (auto status = check_voice(voice, *c); !status) return status;
+                     call.request.voice = voice;
                      return Ok{};
                    }});
-  table.push_back({.name = "instructions",
-                   .description = "Accepted for compatibility; the model cannot follow instructions, and a Warning header says so.",
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back({{.name = "instructions",
+                    .description = "Accepted for compatibility; the model cannot follow instructions, and a Warning header says so."},
+                   [](const json& value, SpeechCall& call) -> Status {
                      if (!value.get_ref<const std::string&>().empty())
                        call.warnings.emplace_back("ignored instructions: the model cannot follow them");
                      return Ok{};
                    }});
-  table.push_back({.name = "response_format",
-                   .description = "Container and codec of the audio; aac is not offered.",
-                   .choices = {"mp3", "opus", "aac", "flac", "wav", "pcm"},
-                   .fallback = "mp3",
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back({{.name = "response_format",
+                    .description = "Container and codec of the audio; aac is not offered.",
+                    .choices = {"mp3", "opus", "aac", "flac", "wav", "pcm"},
+                    .fallback = "mp3"},
+                   [](const json& value, SpeechCall& call) -> Status {
                      if (value == "aac") return unsupported("response_format", "aac is not offered; choose mp3, opus, flac, wav or pcm");
                      return set_container(value, call);
                    }});
-  table.push_back({.name = "speed",
-                   .kind = FieldKind::kNumber,
-                   .description = "Speaking rate with the pitch kept.",
-                   .min = kMinSpeed,
-                   .max = kMaxSpeed,
-                   .fallback = 1.0,
-                   .apply = set_speed});
-  table.push_back({.name = "stream_format",
-                   .description = "audio: the bytes as they are made; sse: server-sent events with base64 audio.",
-                   .choices = {"audio", "sse"},
-                   .fallback = "audio",
-                   .apply = [](const json& value, SpeechCall& call) -> Status {
+  table.push_back(
+      stored<double, SpeechCall>(with_fallback(speed_rules(), 1.0), [](SpeechCall& call) -> auto& { return call.request.speed; }));
+  table.push_back({{.name = "stream_format",
+                    .description = "audio: the bytes as they are made; sse: server-sent events with base64 audio.",
+                    .choices = {"audio", "sse"},
+                    .fallback = "audio"},
+                   [](const json& value, SpeechCall& call) -> Status {
                      call.sse = value == "sse";
                      return Ok{};
                    }});

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "tts/api/catalog.h"
+#include "tts/api/speech_api.h"
 
 #include "field_table.h"
 
 namespace tts::api {
 
 // Tables keep a pointer to the catalog, which must outlive them.
-std::vector<Field> native_fields(const Catalog& catalog);
-std::vector<Field> openai_fields(const Catalog& catalog, const std::map<std::string, std::string>& voice_aliases);
+std::vector<Field<SpeechCall>> native_fields(const Catalog& catalog);
+std::vector<Field<SpeechCall>> openai_fields(const Catalog& catalog, const std::map<std::string, std::string>& voice_aliases);
 
 // Every OpenAI voice name, mapped to a voice of this model. Throws std::invalid_argument for a configured alias without a voice.
 std::map<std::string, std::string> resolve_voice_aliases(const Catalog& catalog);

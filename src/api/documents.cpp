@@ -85,7 +85,8 @@ std::string models_document(const Catalog& catalog) {
   return ordered_json{{"object", "list"}, {"data", std::move(models)}}.dump();
 }
 
-std::string openapi_document(const Catalog& catalog, std::span<const Field> native, std::span<const Field> openai) {
+std::string openapi_document(const Catalog& catalog, const std::vector<Field<SpeechCall>>& native,
+                             const std::vector<Field<SpeechCall>>& openai) {
   ordered_json paths;
   paths["/synthesize"]["post"] = speech_operation("synthesize", "Text to one whole audio file", "SpeechRequest", false);
   paths["/synthesize_stream"]["post"] =
@@ -112,7 +113,9 @@ std::string openapi_document(const Catalog& catalog, std::span<const Field> nati
       {"paths", std::move(paths)},
       {"components",
        {{"schemas",
-         {{"SpeechRequest", fields_schema(native, false)}, {"OpenAiSpeechRequest", fields_schema(openai, true)}, {"Error", error}}}}}};
+         {{"SpeechRequest", fields_schema(rules_of(native), false)},
+          {"OpenAiSpeechRequest", fields_schema(rules_of(openai), true)},
+          {"Error", error}}}}}};
   return document.dump(2);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <nlohmann/json.hpp>
+#include "error_text.h"
 
 namespace tts::api {
 namespace {
@@ -26,23 +26,12 @@ std::string_view type_of(ErrorCode code) {
   return "server_error";
 }
 
-// Causes of our own failures may hold file names and addresses; they belong in the log.
-std::string message_for_client(const Error& error, std::string_view request_id) {
-  if (http_status(error.code) != 500) return error.message;
-  const char* const what =
-      error.code == ErrorCode::kEngineFailure ? "The speech engine failed on this request" : "The server failed on this request";
-  return std::string(what) + "; the log has the cause under request id " + std::string(request_id) + ".";
-}
-
 ordered_json error_object(const Error& error, std::string_view request_id) {
   return {{"message", message_for_client(error, request_id)},
           {"type", type_of(error.code)},
           {"param", error.param.empty() ? ordered_json(nullptr) : ordered_json(error.param)},
           {"code", to_string(error.code)}};
 }
-
-// Text from clients can sit in messages; it was checked, but a reply must never fail over a byte.
-std::string dump(const ordered_json& document) { return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -76,6 +65,17 @@ int http_status(ErrorCode code) noexcept {
   }
   return 500;
 }
+
+std::string message_for_client(const Error& error, std::string_view request_id) {
+  if (http_status(error.code) != 500) return error.message;
+  std::string text =
+      error.code == ErrorCode::kEngineFailure ? "The speech engine failed on this request" : "The server failed on this request";
+  text += "; the log has the cause";
+  if (!request_id.empty()) text += " under request id " + std::string(request_id);
+  return text + ".";
+}
+
+std::string dump(const ordered_json& document) { return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
 
 std::string error_json(const Error& error, std::string_view request_id) { return dump({{"error", error_object(error, request_id)}}); }
 

@@ -19,17 +19,21 @@ struct SpeechApi::Impl {
         models(models_document(catalog)),
         openapi(openapi_document(catalog, native, openai)) {}
 
-  Result<SpeechCall> parse(std::string_view body, std::span<const Field> table, UnknownFields unknown, audio::Container container) const {
+  enum class UnknownFields { kReject, kWarn };
+
+  Result<SpeechCall> parse(std::string_view body, const std::vector<Field<SpeechCall>>& table, UnknownFields unknown,
+                           audio::Container container) const {
     auto document = parse_strict_json_object(body);
     if (!document) return std::move(document).error();
     auto call = default_call(catalog, container);
-    if (auto status = apply_fields(table, *document, unknown, call); !status) return std::move(status).error();
+    auto* const ignored = unknown == UnknownFields::kWarn ? &call.warnings : nullptr;
+    if (auto status = apply_fields(table, *document, ignored, call); !status) return std::move(status).error();
     if (auto status = check_call(call, catalog); !status) return std::move(status).error();
     return call;
   }
 
   const Catalog catalog;
-  const std::vector<Field> native, openai;
+  const std::vector<Field<SpeechCall>> native, openai;
   const std::string voices, models, openapi;
 };
 
@@ -37,10 +41,10 @@ SpeechApi::SpeechApi(Catalog catalog) : impl_(std::make_unique<const Impl>(std::
 SpeechApi::~SpeechApi() = default;
 
 Result<SpeechCall> SpeechApi::parse_native(std::string_view body) const {
-  return impl_->parse(body, impl_->native, UnknownFields::kReject, audio::Container::kWav);
+  return impl_->parse(body, impl_->native, Impl::UnknownFields::kReject, audio::Container::kWav);
 }
 Result<SpeechCall> SpeechApi::parse_openai(std::string_view body) const {
-  return impl_->parse(body, impl_->openai, UnknownFields::kWarn, audio::Container::kMp3);
+  return impl_->parse(body, impl_->openai, Impl::UnknownFields::kWarn, audio::Container::kMp3);
 }
 
 const std::string& SpeechApi::voices_json() const noexcept { return impl_->voices; }

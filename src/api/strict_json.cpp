@@ -27,7 +27,7 @@ std::string position_text(std::string_view body, std::size_t offset) {
 // Walks the text without building anything, so the limits hold before memory is spent.
 class LimitChecker final : public nlohmann::json_sax<json> {
  public:
-  LimitChecker(std::string_view body, const JsonLimits& limits) : body_(body), limits_(limits) {}
+  LimitChecker(std::string_view body, const JsonLimits& limits, std::string_view noun) : body_(body), limits_(limits), noun_(noun) {}
 
   bool null() override { return element(); }
   bool boolean(bool) override { return element(); }
@@ -56,7 +56,7 @@ class LimitChecker final : public nlohmann::json_sax<json> {
     // 406: a number that no double can hold.
     const bool overflow = cause.id == 406;
     const auto offset = position == 0 ? 0 : position - 1;
-    return fail((overflow ? "a number is out of range at " : "the body is not valid JSON at ") +
+    return fail((overflow ? "a number is out of range at " : "the " + std::string(noun_) + " is not valid JSON at ") +
                 position_text(body_, overflow ? number_offset(token) : offset));
   }
 
@@ -98,6 +98,7 @@ class LimitChecker final : public nlohmann::json_sax<json> {
 
   std::string_view body_;
   const JsonLimits& limits_;
+  std::string_view noun_;
   std::vector<Scope> scopes_;
   std::size_t keys_ = 0, elements_ = 0;
   bool top_is_object_ = false;
@@ -118,13 +119,14 @@ std::string in_quotes(std::string_view name) {
   return text;
 }
 
-Result<json> parse_strict_json_object(std::string_view body, const JsonLimits& limits) {
-  if (body.empty()) return invalid("the body is empty; send a JSON object");
-  if (const auto bad = find_invalid_utf8(body)) return invalid("the body is not valid UTF-8 at byte " + std::to_string(*bad));
-  LimitChecker checker(body, limits);
-  if (!json::sax_parse(body, &checker)) return invalid(checker.problem());
-  if (!checker.top_is_object()) return invalid("the body must be a JSON object");
-  return json::parse(body);
+Result<json> parse_strict_json_object(std::string_view text, const JsonLimits& limits, std::string_view noun) {
+  const std::string subject = "the " + std::string(noun);
+  if (text.empty()) return invalid(subject + " is empty; send a JSON object");
+  if (const auto bad = find_invalid_utf8(text)) return invalid(subject + " is not valid UTF-8 at byte " + std::to_string(*bad));
+  LimitChecker checker(text, limits, noun);
+  if (!json::sax_parse(text, &checker)) return invalid(checker.problem());
+  if (!checker.top_is_object()) return invalid(subject + " must be a JSON object");
+  return json::parse(text);
 }
 
 }  // namespace tts::api

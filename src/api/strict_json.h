@@ -17,8 +17,8 @@ struct JsonLimits {
   std::size_t max_elements = 1024;  // of all arrays together
 };
 
-// kInvalidArgument with line and column for malformed text; the top level must be an object.
-Result<nlohmann::json> parse_strict_json_object(std::string_view body, const JsonLimits& limits = {});
+// kInvalidArgument with line and column for malformed text; the top level must be an object. `noun` is what messages call the text.
+Result<nlohmann::json> parse_strict_json_object(std::string_view text, const JsonLimits& limits = {}, std::string_view noun = "body");
 
 // A client's name, short enough and safe to repeat in a message.
 std::string in_quotes(std::string_view name);

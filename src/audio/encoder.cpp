@@ -83,6 +83,7 @@ Result<std::unique_ptr<Encoder>> make_encoder(const EncoderOptions& options) {
       const OpusSettings settings{sample_rate, *chosen, options.opus_complexity, options.adaptive_bitrate};
       return made(container == Container::kOggOpus ? make_ogg_opus_encoder(settings) : make_opus_packet_encoder(settings));
     }
+    default: break;
   }
   return Error{ErrorCode::kInternal, "unknown container", "format"};
 }

@@ -139,6 +139,20 @@ TEST_F(SpeechApiTest, NativeRefusalsNameTheField) {
   }
 }
 
+TEST_F(SpeechApiTest, MarkupHasALimitInEitherForm) {
+  auto catalog = test_catalog();
+  catalog.styles = catalog.refine = true;
+  const SpeechApi api(catalog);
+  const std::string most(256, '[');
+  for (const std::string& markup : {most, most + "["}) {
+    const bool fits = markup.size() == most.size();
+    EXPECT_EQ(api.parse_native(json{{"text", "a"}, {"style", markup}}.dump()).ok(), fits);
+    const auto call = api.parse_native(json{{"text", "a"}, {"refine", {{"prompt", markup}}}}.dump());
+    EXPECT_EQ(call.ok(), fits);
+    if (!fits) EXPECT_THAT(call.error().message, HasSubstr("'refine' may be at most 256 bytes long"));
+  }
+}
+
 TEST_F(SpeechApiTest, NativeIsLenientWhereNothingIsLost) {
   EXPECT_TRUE(api_.parse_native(R"({"text":"1234567890"})"));
   EXPECT_TRUE(api_.parse_native(R"({"text":"a","seed":null,"voice":null})"));
