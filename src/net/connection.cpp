@@ -132,6 +132,7 @@ Awaitable<std::variant<Request, HeadProblem, Closed>> Connection::read_request()
   request.path = path_of(request.target);
   request.origin = text(fields[http::field::origin]);
   request.request_id = text(fields["x-request-id"]);
+  request.if_none_match = text(fields[http::field::if_none_match]);
   request.http10 = http10_ = fields.version() == 10;
   request.keep_alive = !request.http10 && fields.keep_alive();
   const auto expect = text(fields[http::field::expect]);
@@ -199,7 +200,7 @@ Awaitable<bool> Connection::write(std::string_view prefix, std::span<const std::
 }
 
 Awaitable<bool> Connection::send(const ReplyHead& head, std::span<const std::uint8_t> body, bool no_body) {
-  const bool has_length = head.status != 204;
+  const bool has_length = head.status != 204 && head.status != 304;
   const auto text = head_text(head, has_length ? "Content-Length: " + std::to_string(body.size()) + "\r\n" : std::string());
   if (no_body) body = {};
   body_bytes_sent_ += body.size();

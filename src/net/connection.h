@@ -28,6 +28,7 @@ using Awaitable = boost::asio::awaitable<T>;
 struct Request {
   std::string method, target, path, body;  // path = target without query
   std::string origin, request_id;          // the client's headers, as sent
+  std::string if_none_match;
   bool http10 = false;
   bool keep_alive = true;
 };

@@ -9,6 +9,7 @@
 
 #include "info_routes.h"
 #include "listener.h"
+#include "page_routes.h"
 #include "router.h"
 #include "speech_routes.h"
 
@@ -18,7 +19,8 @@ namespace {
 namespace asio = boost::asio;
 
 std::vector<Route> public_routes(const ServerParts& parts) {
-  auto routes = document_routes(parts);
+  auto routes = page_routes();
+  for (auto& route : document_routes(parts)) routes.push_back(std::move(route));
   for (auto& route : speech_routes(parts)) routes.push_back(std::move(route));
   return routes;
 }
