@@ -380,7 +380,7 @@ function showLink(state, detail) {
   if (state === "reconnecting" && speaking) say("reconnecting");
   if (state === "open") {
     if (["unreachable", "refused"].includes(problem?.key.slice("problem_".length))) report(null);
-    if (status.key === "reconnecting") say("resumed");
+    if (status.key === "reconnecting") say(problem ? "speaking" : "resumed");
     else if (status.key === "connecting") say("waiting");
   }
   if (state === "lost" && detail.code !== undefined) explainLoss();
