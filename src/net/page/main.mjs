@@ -1,7 +1,7 @@
 // The page: what is clicked, what is shown. Sound, session and words are in the other modules.
 
 import { AudioOutput } from "./audio.mjs";
-import { opusIsSupported } from "./opus.mjs";
+import { opusIsSupported, opusRate } from "./opus.mjs";
 import { StreamSession } from "./session.mjs";
 import { examples, missingWords, preferredLanguage, translate } from "./strings.mjs";
 import { Typist, clean, codePoints } from "./text.mjs";
@@ -198,13 +198,13 @@ function speak() {
 
   const settings = settingsNow();
   const id = nextId++;
+  if (!sound(settings.format === "opus" ? opusRate : pcmRate)) return;
   const utterance = new Utterance(id, settings, (samples) => { if (playing?.id === id) output.push(id, samples); }, () => decoderFailed(utterance));
   utterance.clickedAt = clickedAt;
   current = utterance;
   playing = { id, utterance, replay: false };
   patienceMs = stallMs;
   retry = { timer: 0, tries: 0 };
-  sound(utterance.rate);
   output.begin(id);
   $("nothing-yet").hidden = true;
   say(session.state === "open" ? "waiting" : "connecting");
@@ -239,15 +239,24 @@ function openContext(utterance) {
   session.start(utterance.name, utterance.settings);
 }
 
+// Whether there is a way to be heard. Within a click or key press, or the browser holds the sound back.
 function sound(rate) {
   clearTimeout(idleTimer);
+  const failed = (error) => report("audio", { message: error.message });
   if (output?.rate !== rate) {
     output?.close();
-    output = new AudioOutput(rate, hear, (error) => report("audio", { message: error.message }));
+    output = null;
+    try {
+      output = new AudioOutput(rate, hear, failed);
+    } catch (error) {
+      failed(error);
+      return false;
+    }
   }
   const opened = output;
   opened.resume().catch(() => {});
   setTimeout(() => { if (output === opened && playing && !opened.running) say("suspended"); }, 1500);
+  return true;
 }
 
 // Silence first, then everything else.
@@ -276,10 +285,10 @@ function replay() {
   const utterance = current;
   if (!utterance || utterance.recording.samples === 0) return;
   if (playing) interrupt();
+  if (!sound(utterance.rate)) return;
   const id = nextId++;
   playing = { id, utterance, replay: true };
   utterance.played = 0;
-  sound(utterance.rate);
   output.begin(id);
   for (const chunk of utterance.recording.chunks) output.push(id, chunk.slice());
   output.end(id);
@@ -446,7 +455,10 @@ function paint() {
 function showSound() {
   const utterance = current;
   waveform.show(utterance?.recording ?? null, utterance?.playedSeconds ?? 0);
-  if (!utterance) return;
+  if (!utterance) {
+    $("wave").setAttribute("aria-label", t("nothingYet"));
+    return;
+  }
   const seconds = (value) => t("seconds", { value: format(value, 1) });
   $("wave").setAttribute("aria-label", t("waveform", { played: format(utterance.playedSeconds, 1), total: format(utterance.recording.seconds, 1) }));
   $("first-sound").textContent = utterance.firstSoundMs === null ? "–" : t("milliseconds", { value: format(utterance.firstSoundMs, 0) });
