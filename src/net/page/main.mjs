@@ -631,10 +631,11 @@ function wire() {
   addEventListener("online", () => { if (session.state === "lost") session.open(); });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
-    if (session.state === "lost") session.open();
+    if (session.state === "lost" || session.state === "closed") session.open();
     if (playing) output.resume().catch(() => {}); // phones take the sound away from pages in the background
   });
   addEventListener("pagehide", () => session.close());
+  addEventListener("pageshow", ({ persisted }) => { if (persisted) session.open(); });
   setInterval(tick, 1000);
 }
 
