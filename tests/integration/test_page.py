@@ -693,6 +693,15 @@ class PageTest(unittest.TestCase):
         self.assertRegex(page.input_value("#text"), r"[一-鿿]")
         page.wait_for_function("() => ttsPage.utterance?.playedSeconds > 0.2")
 
+    def test_an_example_does_not_lose_the_readers_own_text(self):
+        page = self.open(text="My own words.")
+        page.click("#examples button >> nth=0")
+        self.assertIn("Good morning", page.input_value("#text"))
+        page.keyboard.press("Escape")
+        page.focus("#text")
+        page.keyboard.press("Control+z")
+        self.assertEqual(page.input_value("#text"), "My own words.")
+
     def test_it_is_accessible_in_light_and_dark_and_on_a_phone(self):
         for options in ({"color_scheme": "light"}, {"color_scheme": "dark"}, {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"},
                         {"locale": "zh-CN", "viewport": {"width": 360, "height": 740}}):

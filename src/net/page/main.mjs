@@ -538,7 +538,7 @@ function showExamples() {
     button.lang = lang;
     button.dataset.i18n = key;
     button.onclick = () => {
-      $("text").value = text;
+      setText(text);
       $("text").removeAttribute("aria-invalid");
       showCount();
       showVoiceNote();
@@ -546,6 +546,17 @@ function showExamples() {
     };
     return button;
   }));
+}
+
+// The reader's own text can be had back with the browser's undo.
+function setText(text) {
+  const box = $("text");
+  if (box.value.trim() !== "" && !examples.some((each) => each.text === box.value)) {
+    box.focus();
+    box.select();
+    if (document.execCommand("insertText", false, text)) return;
+  }
+  box.value = text;
 }
 
 function showCode() {
