@@ -134,6 +134,7 @@ Awaitable<std::variant<Request, HeadProblem, Closed>> Connection::read_request()
   request.origin = text(fields[http::field::origin]);
   request.host = text(fields[http::field::host]);
   request.request_id = text(fields["x-request-id"]);
+  request.if_none_match = text(fields[http::field::if_none_match]);
   if (boost::beast::websocket::is_upgrade(fields)) {
     auto upgrade = std::make_shared<UpgradeRequest>();
     upgrade->base() = fields.base();
@@ -206,7 +207,7 @@ Awaitable<bool> Connection::write(std::string_view prefix, std::span<const std::
 }
 
 Awaitable<bool> Connection::send(const ReplyHead& head, std::span<const std::uint8_t> body, bool no_body) {
-  const bool has_length = head.status != 204;
+  const bool has_length = head.status != 204 && head.status != 304;
   const auto text = head_text(head, has_length ? "Content-Length: " + std::to_string(body.size()) + "\r\n" : std::string());
   if (no_body) body = {};
   body_bytes_sent_ += body.size();

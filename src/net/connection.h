@@ -32,8 +32,8 @@ using UpgradeRequest = boost::beast::http::request<boost::beast::http::empty_bod
 
 struct Request {
   std::string method, target, path, body;  // path = target without query
-  std::string origin, host, request_id;    // the client's headers, as sent
-  std::shared_ptr<const UpgradeRequest> upgrade;  // null = plain HTTP
+  std::string origin, host, request_id, if_none_match;  // the client's headers, as sent
+  std::shared_ptr<const UpgradeRequest> upgrade;          // null = plain HTTP
   bool http10 = false;
   bool keep_alive = true;
 };

@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "home_page.h"
-
 namespace tts::net {
 namespace {
 
@@ -31,8 +29,7 @@ Awaitable<void> metrics(const ServerParts& parts, Exchange& exchange) {
 }  // namespace
 
 std::vector<Route> document_routes(const ServerParts& parts) {
-  return {document("/", "text/html; charset=utf-8", [] { return home_page(); }),
-          document("/v1/voices", kJson, [&parts] { return std::string_view(parts.api.voices_json()); }),
+  return {document("/v1/voices", kJson, [&parts] { return std::string_view(parts.api.voices_json()); }),
           document("/v1/models", kJson, [&parts] { return std::string_view(parts.api.models_json()); }),
           document("/openapi.json", kJson, [&parts] { return std::string_view(parts.api.openapi_json()); })};
 }

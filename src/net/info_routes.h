@@ -1,5 +1,5 @@
 #pragma once
-// Routes that describe: the public documents and home page, and the admin listener's probes and metrics.
+// Routes that describe: the public documents, and the admin listener's probes and metrics.
 
 #include <vector>
 

@@ -1,5 +1,6 @@
 #include "router.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -22,7 +23,8 @@ bool matches(std::string_view route_method, std::string_view method) {
 
 }  // namespace
 
-HeaderList Exchange::common_headers(std::string_view content_type) const {
+// `more` replaces what has the same name.
+HeaderList Exchange::headers_with(std::string_view content_type, HeaderList more) const {
   HeaderList headers;
   if (!content_type.empty()) headers.emplace_back("Content-Type", content_type);
   headers.emplace_back("X-Request-Id", request.request_id);
@@ -33,12 +35,19 @@ HeaderList Exchange::common_headers(std::string_view content_type) const {
     headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, X-Seed, X-Sample-Rate, X-Channels, X-Bit-Depth, Retry-After");
     if (options_.cors_origin != "*") headers.emplace_back("Vary", "Origin");
   }
+  for (auto& header : more) {
+    const auto same = std::find_if(headers.begin(), headers.end(), [&](const auto& common) { return common.first == header.first; });
+    if (same == headers.end()) {
+      headers.push_back(std::move(header));
+    } else {
+      *same = std::move(header);
+    }
+  }
   return headers;
 }
 
 Awaitable<void> Exchange::reply(int code, std::string_view content_type, std::string_view body, HeaderList headers) {
-  ReplyHead head{.status = code, .headers = common_headers(content_type)};
-  for (auto& header : headers) head.headers.push_back(std::move(header));
+  const ReplyHead head{.status = code, .headers = headers_with(content_type, std::move(headers))};
   const bool sent = co_await connection.send(head, bytes_of(body), head_only());
   status = sent ? code : 499;
 }
@@ -55,8 +64,7 @@ Awaitable<void> Exchange::reply_error(const Error& error, HeaderList headers) {
 }
 
 Awaitable<bool> Exchange::begin_stream(std::string_view content_type, HeaderList headers, std::span<const std::uint8_t> first) {
-  ReplyHead head{.status = 200, .headers = common_headers(content_type)};
-  for (auto& header : headers) head.headers.push_back(std::move(header));
+  const ReplyHead head{.status = 200, .headers = headers_with(content_type, std::move(headers))};
   const bool sent = co_await connection.begin_stream(head, first);
   status = sent ? 200 : 499;
   co_return sent;

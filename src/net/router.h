@@ -33,7 +33,7 @@ class Exchange {
   int status = 0;  // what was answered, 499 when the client left first; 0 = nothing yet
 
  private:
-  HeaderList common_headers(std::string_view content_type) const;
+  HeaderList headers_with(std::string_view content_type, HeaderList more) const;
   bool head_only() const { return request.method == "HEAD"; }
 
   const HttpOptions& options_;
@@ -42,7 +42,7 @@ class Exchange {
 struct Route {
   std::string_view method, path;
   std::function<Awaitable<void>(Exchange&)> handler;
-  bool probe = false;  // asked for every few seconds by machines: logged at debug level
+  bool probe = false;  // asked for by machines, again and again: logged at debug level
 };
 
 class Router {

@@ -14,6 +14,7 @@
 
 #include "info_routes.h"
 #include "listener.h"
+#include "page_routes.h"
 #include "router.h"
 #include "speech_routes.h"
 #include "stream_route.h"
@@ -26,7 +27,8 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kBetweenSweeps{1};
 
 std::vector<Route> public_routes(const ServerParts& parts, const StreamSocket::Parts& stream) {
-  auto routes = document_routes(parts);
+  auto routes = page_routes();
+  for (auto& route : document_routes(parts)) routes.push_back(std::move(route));
   for (auto& route : speech_routes(parts)) routes.push_back(std::move(route));
   routes.push_back(stream_route(stream));
   return routes;
