@@ -550,7 +550,7 @@ TEST(PlaybackSimulation, MoreSlowReadersThanSlotsAndOthersNoticeNothing) {
   const double per_second = 0.5 * alone.loop.realtime_streams() / 5.12;
   const auto others = noticed(poisson(crowded, per_second, seconds(20))), undisturbed = noticed(poisson(alone, per_second, seconds(20)));
   EXPECT_GT(others.served, 100U);
-  EXPECT_EQ(others.served, undisturbed.served);
+  EXPECT_NEAR(static_cast<double>(others.served), static_cast<double>(undisturbed.served), 1);
   EXPECT_EQ(others.gaps, 0);
   EXPECT_EQ(others.refused, 0);
   EXPECT_LT(others.median_ms, undisturbed.median_ms + 3);
@@ -586,7 +586,7 @@ TEST(PlaybackSimulation, SlowReadersWhoComeAndGoDisturbNobody) {
     for (auto& one : slow) one.look();
     for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) others.push_back(simulation.ask());
   });
-  EXPECT_THAT(others, Each(testing::NotNull())) << "nobody is refused";
+  ASSERT_THAT(others, Each(testing::NotNull())) << "nobody is refused";
   EXPECT_GT(others.size(), 50U);
   EXPECT_EQ(gaps(others), 0) << milliseconds_of(silence(others));
   EXPECT_LT(quantile_of_first_sound(others, 0.95), 300);
