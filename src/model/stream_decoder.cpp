@@ -86,7 +86,8 @@ StreamDecoder::Saved StreamDecoder::save(std::uint32_t slot) const {
   if (stream.frames == 0) return saved;
   saved.values_ = std::make_unique_for_overwrite<float[]>(saved_bytes(slot) / sizeof(float));
   float* to = saved.values_.get();
-  for (const std::span<const float> values : {mel_states(stream.path)[slot].values(), vocos_states_[slot].values(), std::span(stream.tail.sums)}) {
+  const StreamState &mel = mel_states(stream.path)[slot], &vocos = vocos_states_[slot];
+  for (const std::span<const float> values : {mel.values(), vocos.values(), std::span(stream.tail.sums)}) {
     to = std::copy(values.begin(), values.end(), to);
   }
   return saved;
@@ -98,7 +99,8 @@ void StreamDecoder::restore(std::uint32_t slot, const Saved& saved) noexcept {
   stream.tail.frames = saved.tail_frames_;
   if (saved.values_ == nullptr) return InverseStft::reset(stream.tail);
   const float* from = saved.values_.get();
-  for (const std::span<float> values : {mel_states(stream.path)[slot].values(), vocos_states_[slot].values(), std::span(stream.tail.sums)}) {
+  StreamState &mel = mel_states(stream.path)[slot], &vocos = vocos_states_[slot];
+  for (const std::span<float> values : {mel.values(), vocos.values(), std::span(stream.tail.sums)}) {
     std::copy_n(from, values.size(), values.begin());
     from += values.size();
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The recipe of one turn: take new work, drop what is cancelled or late, hear how the listeners are, bring back who was parked, weigh who is
-// in need, admit, step, decode, deliver, free.
+// The recipe of one turn: take new work, drop what is cancelled or late, hear how the listeners are, bring back who was parked, weigh who
+// is in need, admit, step, decode, deliver, free.
 
 #include <atomic>
 #include <cstdint>

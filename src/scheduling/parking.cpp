@@ -90,7 +90,8 @@ Status Parking::unpark(Row& row) {
     row.slot = *slot;
   } catch (const std::exception& failure) {
     const Utterance& utterance = *row.utterance;
-    spdlog::error("request {}: the engine could not take utterance {} back: {}", utterance.request.request_id, utterance.id, failure.what());
+    spdlog::error("request {}: the engine could not take utterance {} back: {}", utterance.request.request_id, utterance.id,
+                  failure.what());
     return Error{ErrorCode::kEngineFailure, "the engine could not go on with this utterance after a pause", {}, {}};
   }
   held_ -= bytes;

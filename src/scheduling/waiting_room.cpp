@@ -58,7 +58,8 @@ UtterancePtr WaitingRoom::take(Next next, const LetIn& let_in) {
   if (next == Next::kWhole) return from_queue(whole_);
   const bool wanted_ahead = next == Next::kAhead;
   const auto is_wanted = [&](const UtterancePtr& utterance) { return let_in.has(utterance->request.listener) == wanted_ahead; };
-  auto found = std::find_if(later_.begin(), later_.end(), [&](const UtterancePtr& utterance) { return !is_paused(utterance) && is_wanted(utterance); });
+  auto found = std::find_if(later_.begin(), later_.end(),
+                            [&](const UtterancePtr& utterance) { return !is_paused(utterance) && is_wanted(utterance); });
   if (found == later_.end()) found = std::find_if(later_.begin(), later_.end(), is_wanted);  // was paused since it was counted
   assert(found != later_.end());
   auto utterance = std::move(*found);

@@ -1,6 +1,6 @@
 #pragma once
-// Counts the allocations of a test program, to prove that a hot path makes none, and lets one fail, to see what is left behind. A program that uses it compiles
-// allocation_counter.cpp of its folder in; under a sanitizer, which brings its own allocator, nothing is counted.
+// Counts the allocations of a test program, to prove that a hot path makes none, and lets one fail, to see what is left behind. A program
+// that uses it compiles allocation_counter.cpp of its folder in; under a sanitizer, which brings its own allocator, nothing is counted.
 
 #include <atomic>
 #include <cstdint>

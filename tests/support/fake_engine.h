@@ -274,7 +274,10 @@ class FakeEngine final : public engine::StepEngine {
   std::optional<engine::SlotId> take_free_slot() {
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].in_use) continue;
-      slots_[i] = Slot{.generation = slots_[i].generation + 1, .in_use = true};
+      Slot fresh;
+      fresh.generation = slots_[i].generation + 1;
+      fresh.in_use = true;
+      slots_[i] = std::move(fresh);
       const auto used = ++control_->slots_in_use;
       if (used > control_->most_slots_in_use) control_->most_slots_in_use = used;
       return engine::SlotId{i, slots_[i].generation};

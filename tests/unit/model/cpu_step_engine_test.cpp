@@ -561,7 +561,8 @@ TEST(CpuStepEngine, AParkedUtteranceTakesWhatItHoldsAndNoMore) {
   const SlotId slot = engine->acquire(prompt_of(9), sampling_of(40)).value();
   const std::size_t empty = engine->parking_bytes(slot);
   EXPECT_LT(empty, 4096U) << "no position, no step, no sound";
-  const std::size_t position = 2 * sizes().num_hidden_layers * sizes().num_key_value_heads * (64 / sizes().num_attention_heads) * sizeof(float);
+  const std::size_t kv_width = 64 / sizes().num_attention_heads * sizes().num_key_value_heads;
+  const std::size_t position = 2 * sizes().num_hidden_layers * kv_width * sizeof(float);
   step_one(*engine, slot, 9);
   const std::size_t joined = engine->parking_bytes(slot);
   EXPECT_GE(joined, empty + 9 * position + 64 * sizeof(float));

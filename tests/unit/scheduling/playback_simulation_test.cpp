@@ -485,7 +485,11 @@ class SlowReader {
 
   // pace: seconds of sound taken in a second.
   SlowReader(Simulation& simulation, double pace, std::uint32_t steps = 600)
-      : simulation_(simulation), pace_(pace), listener_(simulation.ask({.steps = steps})), id_(simulation.last_id), looked_(simulation.clock.now()) {}
+      : simulation_(simulation),
+        pace_(pace),
+        listener_(simulation.ask({.steps = steps})),
+        id_(simulation.last_id),
+        looked_(simulation.clock.now()) {}
 
   void look() {
     const TimePoint now = simulation_.clock.now();
@@ -584,7 +588,9 @@ TEST(PlaybackSimulation, SlowReadersWhoComeAndGoDisturbNobody) {
     const TimePoint now = simulation.clock.now();
     if (slow.size() < kSlow && now >= begin + slow.size() * milliseconds(200)) slow.emplace_back(simulation, 0.1, 1900);
     for (auto& one : slow) one.look();
-    for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) others.push_back(simulation.ask());
+    for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) {
+      others.push_back(simulation.ask());
+    }
   });
   ASSERT_THAT(others, Each(testing::NotNull())) << "nobody is refused";
   EXPECT_GT(others.size(), 50U);
