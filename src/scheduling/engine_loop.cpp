@@ -18,6 +18,7 @@ namespace {
 using engine::StopReason;
 
 constexpr std::uint64_t kStepsBetweenOutlooks = 32;
+constexpr Duration kCopyBudget = std::chrono::milliseconds(10);
 
 std::string_view metric_name(StopReason stop) noexcept {
   switch (stop) {
@@ -165,7 +166,7 @@ void EngineLoop::hear_listeners() {
 // Whoever was let in goes on before anybody new comes, and needs only a slot: the listener counts whether it has one or not.
 void EngineLoop::bring_back() {
   bool changed = false;
-  while (parking_.returning() > 0) {
+  while (parking_.returning() > 0 && has_time_to_copy()) {
     if (rows_.size() >= options_.max_batch && !free_a_slot(parking_.first_to_return())) break;
     Row& row = *parking_.first_to_return();
     if (const Status back = parking_.unpark(row); back.ok()) {
@@ -186,12 +187,21 @@ void EngineLoop::bring_back() {
 bool EngineLoop::free_a_slot(const Row* for_whom) {
   const std::size_t room_to_come = for_whom == nullptr ? 0 : for_whom->parked->bytes();
   while (Row* const row = parking_.first_to_leave(rows_, now_, room_to_come)) {
+    if (!has_time_to_copy()) return false;
     if (!parking_.park(*row, now_)) continue;
     rows_.erase(rows_.begin() + (row - rows_.data()));
     worked_ = true;
     rows_changed();
     return true;
   }
+  return false;
+}
+
+// Streams stand still while rows leave slots and come back: one copy a turn is always made, more while they are short. The rest is for the
+// next turn.
+bool EngineLoop::has_time_to_copy() {
+  if (clock_.now() - now_ < kCopyBudget) return true;
+  worked_ = true;
   return false;
 }
 

@@ -74,6 +74,7 @@ class EngineLoop {
   }
   bool is_first_of_listener(const Row& row) const;
   bool free_a_slot(const Row* for_whom = nullptr);
+  bool has_time_to_copy();
   AdmissionState admission_state(TimePoint slots_wanted_at) const;
   bool keeps_up_with(double newcomer);
   void admit_one(UtterancePtr utterance);

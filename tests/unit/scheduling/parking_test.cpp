@@ -405,6 +405,30 @@ TEST_F(TwoSlots, APauseThatHasJustEndedKeepsItsSlot) {
   finish(first);
 }
 
+TEST_F(TwoSlots, CopiesThatTakeLongAreSpreadOverTurns) {
+  bench_.control->before_park = [&] { bench_.clock.advance(milliseconds(15)); };
+  const Speaker first = begun(), second = begun();
+  pause(first);
+  pause(second);
+  bench_.clock.advance(kParkAfter);
+  const Speaker third = submit(), fourth = submit();
+  EXPECT_TRUE(bench_.turn().worked);
+  EXPECT_EQ(bench_.loop.parked(), 1U);
+  EXPECT_TRUE(bench_.turn().worked);
+  EXPECT_EQ(bench_.loop.parked(), 2U);
+  bench_.control->before_unpark = [&] { bench_.clock.advance(milliseconds(15)); };
+  finish(third);
+  finish(fourth);
+  bench_.mailbox.set_paused(first.id, false);
+  resume(second);
+  EXPECT_EQ(bench_.loop.parked(), 1U);
+  EXPECT_EQ(bench_.loop.active(), 1U);
+  bench_.turn();
+  EXPECT_EQ(bench_.loop.parked(), 0U);
+  finish(first);
+  finish(second);
+}
+
 // In order of need, whoever paused first.
 TEST_F(TwoSlots, WhoRunsDryFirstComesBackFirst) {
   const Speaker first = begun(), second = begun();
