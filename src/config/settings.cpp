@@ -238,6 +238,10 @@ void engine_settings(Table& table) {
                 TTS_AT(engine.chunk_steps));
   table.integers(SettingKind::kIntegerList, "engine", "preferred_batch_sizes", 1, 256,
                  "numbers of streams that a GPU's work is prepared for; empty = powers of two", TTS_AT(model.preferred_batch_sizes));
+  table.integer("engine", "park_after_ms", 0, kHourMs, "a stream paused for longer gives its slot to others who wait",
+                TTS_AT(engine.park_after));
+  table.integer("engine", "max_parked_mb", 0, 65'536,
+                "host memory of each engine for such streams, MiB; beyond, they keep their slots; 0 = always", TTS_AT(engine.max_parked_mb));
   table.integer("engine", "hang_limit_ms", 100, kHourMs, "work without progress for longer: not ready", TTS_AT(engine.hang_limit));
 }
 

@@ -252,6 +252,7 @@ engine::EngineLoad EnginePool::Impl::load() const {
     const auto load = engine->load();
     sum.queued += load.queued;
     sum.active += load.active;
+    sum.parked += load.parked;
     sum.max_active += load.max_active;
     sum.max_queued += load.max_queued;
     if (!engine->health().ready) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -10,6 +11,23 @@
 #include "utterance_check.h"
 
 namespace tts::model {
+
+// The slot itself, and what lies outside of it by the slot's number.
+class CpuStepEngine::Parked final : public engine::ParkedUtterance {
+ public:
+  Parked(const CpuStepEngine& owner, std::size_t bytes) : owner_(&owner), bytes_(bytes) {}
+  std::size_t bytes() const noexcept override { return bytes_; }
+  bool belongs_to(const CpuStepEngine& engine) const noexcept { return owner_ == &engine; }
+
+  Slot slot;
+  std::unique_ptr<std::byte[]> keys_values;  // of the slot's positions
+  std::vector<std::byte> pending;
+  StreamDecoder::Saved stream;  // of the code stage
+
+ private:
+  const CpuStepEngine* owner_;
+  std::size_t bytes_;
+};
 
 CpuStepEngine::CpuStepEngine(GptWeights weights, SoundModel sound, const CpuEngineOptions& options)
     : weights_(std::move(weights)),
@@ -100,6 +118,61 @@ void CpuStepEngine::release(engine::SlotId id) noexcept {
   slot->prompt.speaker.reset();
   slot->prefix_entry.reset();
   free_slots_.push_back(id.index);  // capacity for all slots is there since construction
+}
+
+std::size_t CpuStepEngine::pending_bytes(const Slot& slot) const noexcept {
+  return slot.pending * (slot.decodes_hidden() ? gpt_.hidden_size() * sizeof(float) : sizeof(engine::CodeFrame));
+}
+
+// What the decoder will be given of the pending steps.
+std::span<std::byte> CpuStepEngine::pending_of(const Slot& slot) noexcept {
+  void* const first = slot.decodes_hidden() ? static_cast<void*>(pending_hidden(slot, 0)) : static_cast<void*>(pending_codes(slot, 0));
+  return {static_cast<std::byte*>(first), pending_bytes(slot)};
+}
+
+std::size_t CpuStepEngine::parking_bytes(engine::SlotId id) const noexcept {
+  const Slot* const slot = find(id);
+  if (slot == nullptr) return 0;
+  const engine::UtterancePrompt& prompt = slot->prompt;
+  return sizeof(Parked) + std::span(prompt.tokens).size_bytes() + std::span(prompt.audio_prompt).size_bytes() +
+         std::span(slot->speaker).size_bytes() + gpt_.cache().prefix_bytes(slot->position) + pending_bytes(*slot) +
+         (slot->in_code_stage() ? stream_decoder_.saved_bytes(id.index) : 0);
+}
+
+Result<std::unique_ptr<engine::ParkedUtterance>> CpuStepEngine::park(engine::SlotId id) {
+  Slot* const slot = find(id);
+  if (slot == nullptr) return Error{.code = ErrorCode::kNotFound, .message = "the slot is free", .param = {}, .retry_after = {}};
+  auto parked = std::make_unique<Parked>(*this, parking_bytes(id));
+  const std::size_t kv_bytes = gpt_.cache().prefix_bytes(slot->position);
+  parked->keys_values = std::make_unique_for_overwrite<std::byte[]>(kv_bytes);
+  gpt_.cache().save_prefix(id.index, slot->position, {parked->keys_values.get(), kv_bytes});
+  const std::span<const std::byte> pending = pending_of(*slot);
+  parked->pending.assign(pending.begin(), pending.end());
+  if (slot->in_code_stage()) parked->stream = stream_decoder_.save(id.index);
+
+  slot->prefix_entry.reset();  // whoever comes meanwhile may fill it
+  parked->slot = std::move(*slot);
+  release(id);
+  return std::unique_ptr<engine::ParkedUtterance>(std::move(parked));
+}
+
+Result<engine::SlotId> CpuStepEngine::unpark(std::unique_ptr<engine::ParkedUtterance>& state) {
+  auto* const parked = dynamic_cast<Parked*>(state.get());
+  if (parked == nullptr || !parked->belongs_to(*this)) {
+    return Error{.code = ErrorCode::kInvalidArgument, .message = "parked by another engine", .param = "parked", .retry_after = {}};
+  }
+  if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
+
+  const std::uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  parked->slot.generation = slot.generation;
+  slot = std::move(parked->slot);
+  gpt_.cache().restore_prefix(index, slot.position, {parked->keys_values.get(), gpt_.cache().prefix_bytes(slot.position)});
+  std::copy(parked->pending.begin(), parked->pending.end(), pending_of(slot).begin());
+  if (slot.in_code_stage()) stream_decoder_.restore(index, parked->stream);
+  state.reset();
+  return engine::SlotId{.index = index, .generation = slot.generation};
 }
 
 // Starts behind the prompt's shared prefix when its keys and values are known, and else asks for them to be kept.
@@ -264,7 +337,7 @@ void CpuStepEngine::decode(std::span<engine::DecodeWork> work) {
   for (const engine::DecodeWork& item : work) {
     Slot* const slot = find(item.slot);
     assert(slot != nullptr && slot->prompt.stage == engine::Stage::kCode && item.steps <= slot->pending);
-    const bool hidden = slot->prompt.mel_path == engine::MelPath::kHidden;
+    const bool hidden = slot->decodes_hidden();
     pushes_.push_back({.slot = item.slot.index,
                        .steps = item.steps,
                        .last = item.last,

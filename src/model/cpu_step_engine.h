@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,9 @@ class CpuStepEngine final : public engine::StepEngine {
   std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept override;
   void decode(std::span<engine::DecodeWork> work) override;
   void release(engine::SlotId slot) noexcept override;
+  std::size_t parking_bytes(engine::SlotId slot) const noexcept override;
+  Result<std::unique_ptr<engine::ParkedUtterance>> park(engine::SlotId slot) override;
+  Result<engine::SlotId> unpark(std::unique_ptr<engine::ParkedUtterance>& parked) override;
   Result<std::vector<engine::CodeFrame>> encode_reference(std::span<const float> pcm) override;
 
  private:
@@ -72,7 +76,11 @@ class CpuStepEngine final : public engine::StepEngine {
     std::int32_t token = 0;     // next input of the text stage
     std::array<TokenWindow, engine::kCodebooks> recent;
     std::uint32_t pending = 0;
+
+    bool in_code_stage() const noexcept { return prompt.stage == engine::Stage::kCode; }
+    bool decodes_hidden() const noexcept { return prompt.mel_path == engine::MelPath::kHidden; }
   };
+  class Parked;
 
   // A row of this step that gets a token.
   struct Draw {
@@ -84,6 +92,8 @@ class CpuStepEngine final : public engine::StepEngine {
   Slot* find(engine::SlotId id) noexcept;
   const Slot* find(engine::SlotId id) const noexcept;
   std::size_t index_of(const Slot& slot) const noexcept { return static_cast<std::size_t>(&slot - slots_.data()); }
+  std::size_t pending_bytes(const Slot& slot) const noexcept;
+  std::span<std::byte> pending_of(const Slot& slot) noexcept;
   float* pending_hidden(const Slot& slot, std::size_t step) noexcept;
   engine::CodeFrame* pending_codes(const Slot& slot, std::size_t step) noexcept;
 

@@ -61,6 +61,7 @@ class Gpt {
   bool is_finite(std::size_t row) const noexcept;
 
   KvCache& cache() noexcept { return cache_; }
+  const KvCache& cache() const noexcept { return cache_; }
 
  private:
   // The rows of one slot in this pass.

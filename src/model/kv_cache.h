@@ -40,7 +40,7 @@ class KvCache {
     return {.records = record(slot, 0, layer, head), .stride = chunk_bytes_, .next = nullptr};
   }
 
-  // The first `positions` positions of a slot, every layer and head of them: copied out, and into another slot.
+  // The first `positions` positions of a slot, every layer and head of them: copied out, and into any slot.
   std::size_t prefix_bytes(std::size_t positions) const noexcept;
   void save_prefix(std::size_t slot, std::size_t positions, std::span<std::byte> to) noexcept;
   void restore_prefix(std::size_t slot, std::size_t positions, std::span<const std::byte> from) noexcept;

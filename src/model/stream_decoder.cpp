@@ -59,12 +59,51 @@ StreamDecoder::StreamDecoder(const SoundModel& model, ops::ComputePool& pool, co
 void StreamDecoder::open(std::uint32_t slot, engine::MelPath path) {
   const MelNetwork& network = path == engine::MelPath::kHidden ? model_.decoder : model_.dvae->decoder();
   Stream& stream = streams_[slot];
-  stream.path = path;
-  stream.network = &network;
-  stream.open = true;
-  stream.frames = 0;
-  stream.blocks = 0;
+  static_cast<Progress&>(stream) = {.path = path, .network = &network, .open = true};
   InverseStft::reset(stream.tail);
+}
+
+std::vector<StreamState>& StreamDecoder::mel_states(engine::MelPath path) noexcept {
+  return path == engine::MelPath::kHidden ? decoder_states_ : dvae_states_;
+}
+
+const std::vector<StreamState>& StreamDecoder::mel_states(engine::MelPath path) const noexcept {
+  return path == engine::MelPath::kHidden ? decoder_states_ : dvae_states_;
+}
+
+// A stream that saw no frame has no past: nothing of its rings is ever read.
+std::size_t StreamDecoder::saved_bytes(std::uint32_t slot) const noexcept {
+  const Stream& stream = streams_[slot];
+  if (stream.frames == 0) return 0;
+  return sizeof(float) * (mel_states(stream.path)[slot].values().size() + vocos_states_[slot].values().size() + stream.tail.sums.size());
+}
+
+StreamDecoder::Saved StreamDecoder::save(std::uint32_t slot) const {
+  const Stream& stream = streams_[slot];
+  Saved saved;
+  saved.progress_ = static_cast<const Progress&>(stream);
+  saved.tail_frames_ = stream.tail.frames;
+  if (stream.frames == 0) return saved;
+  saved.values_ = std::make_unique_for_overwrite<float[]>(saved_bytes(slot) / sizeof(float));
+  float* to = saved.values_.get();
+  const StreamState &mel = mel_states(stream.path)[slot], &vocos = vocos_states_[slot];
+  for (const std::span<const float> values : {mel.values(), vocos.values(), std::span(stream.tail.sums)}) {
+    to = std::copy(values.begin(), values.end(), to);
+  }
+  return saved;
+}
+
+void StreamDecoder::restore(std::uint32_t slot, const Saved& saved) noexcept {
+  Stream& stream = streams_[slot];
+  static_cast<Progress&>(stream) = saved.progress_;
+  stream.tail.frames = saved.tail_frames_;
+  if (saved.values_ == nullptr) return InverseStft::reset(stream.tail);
+  const float* from = saved.values_.get();
+  StreamState &mel = mel_states(stream.path)[slot], &vocos = vocos_states_[slot];
+  for (const std::span<float> values : {mel.values(), vocos.values(), std::span(stream.tail.sums)}) {
+    std::copy_n(from, values.size(), values.begin());
+    from += values.size();
+  }
 }
 
 void StreamDecoder::push(std::span<DecodePush> work) {
@@ -122,7 +161,7 @@ void StreamDecoder::compute_mel(std::span<DecodePush> group, engine::MelPath pat
     }
   }
   if (network == nullptr) return;
-  network->forward(pool_, rows_, from_hidden ? decoder_states_ : dvae_states_);
+  network->forward(pool_, rows_, mel_states(path));
   float* to = mel_.data();
   for (const StreamRows::Segment& done : mel_segments_) to += (done.rows.rows + done.provisional.rows) * rows_.width();
   for (const StreamRows::Segment& segment : rows_.segments()) {

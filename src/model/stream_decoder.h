@@ -9,10 +9,11 @@
 // after the newest step, in the same pass, and forgotten. Such samples are approximate; they are never written again, and those that
 // follow with the whole lookahead are exact.
 //
-// Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction but open().
+// Thread: one thread at a time, the one that may run the pool. Nothing allocates after construction but open() and save().
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct DecodePush {
 
 class StreamDecoder {
  public:
+  // A stream between two pushes, by itself.
+  class Saved;
+
   // `model` and `pool` are not owned and must outlive the decoder. All state of all slots is allocated here.
   StreamDecoder(const SoundModel& model, ops::ComputePool& pool, const StreamDecoderOptions& options);
 
@@ -55,6 +59,12 @@ class StreamDecoder {
   // Each slot at most once per call; a slot that saw `last` must be opened again first. Streams share one pass over the weights
   // up to a bounded number of rows, beyond that they go in groups.
   void push(std::span<DecodePush> work);
+
+  // Copies what an opened slot holds, and puts it into this or any other slot of the decoder, which then goes on with it: the samples are
+  // those of a stream that stayed where it was.
+  Saved save(std::uint32_t slot) const;
+  std::size_t saved_bytes(std::uint32_t slot) const noexcept;  // that save() would copy
+  void restore(std::uint32_t slot, const Saved& saved) noexcept;
 
   // Steps that are held back before the first exact sample; afterwards each step yields samples_per_step().
   std::uint32_t lookahead_steps() const noexcept;
@@ -67,17 +77,23 @@ class StreamDecoder {
   std::uint64_t multiply_adds() const noexcept;
 
  private:
-  struct Stream {
+  // How far a stream has come.
+  struct Progress {
     engine::MelPath path = engine::MelPath::kHidden;
     const MelNetwork* network = nullptr;  // of the path
     bool open = false;
     std::int64_t frames = 0;  // pushed
     std::int64_t blocks = 0;  // of hop samples, written
+  };
+
+  struct Stream : Progress {
     InverseStft::Tail tail;
     DecodePush* push = nullptr;  // of the group in hand
     InverseStft::Blocks early;   // that this push takes before they are exact
   };
 
+  std::vector<StreamState>& mel_states(engine::MelPath path) noexcept;
+  const std::vector<StreamState>& mel_states(engine::MelPath path) const noexcept;
   void push_group(std::span<DecodePush> group);
   void compute_mel(std::span<DecodePush> group, engine::MelPath path);
   StreamRows::Segment begin_segment(const DecodePush& push);
@@ -94,6 +110,14 @@ class StreamDecoder {
   StreamRows rows_;
   std::vector<float> mel_;  // log-mel rows of the group, collected from both mel paths
   std::vector<StreamRows::Segment> mel_segments_;
+};
+
+class StreamDecoder::Saved {
+ private:
+  friend StreamDecoder;
+  Progress progress_;
+  std::int64_t tail_frames_ = 0;
+  std::unique_ptr<float[]> values_;  // the mel network's rings, the vocoder's, the tail's sums; null before the first push
 };
 
 }  // namespace tts::model

@@ -47,6 +47,10 @@ class StreamState {
 
   const Context& context(std::size_t layer) const noexcept { return contexts_[layer]; }
 
+  // All of it, to be copied to and from the state of another stream of the same network.
+  std::span<float> values() noexcept { return {rings_.data(), rings_.size()}; }
+  std::span<const float> values() const noexcept { return {rings_.data(), rings_.size()}; }
+
  private:
   ops::AlignedBuffer rings_;
   std::vector<Context> contexts_;

@@ -130,6 +130,11 @@ struct Metrics::Impl {
 
   Gauge& queue_length = single<Gauge>(registry, "tts_queue_length", "Utterances accepted and waiting for a slot.");
   Gauge& active_rows = single<Gauge>(registry, "tts_active_rows", "Utterances generating now.");
+  Gauge& parked_utterances =
+      single<Gauge>(registry, "tts_parked_utterances", "Paused utterances that wait in host memory because others needed their slots.");
+  Gauge& parked_bytes = single<Gauge>(registry, "tts_parked_bytes", "Host memory that they take.");
+  Counter& parked = single<Counter>(registry, "tts_parked_total", "Paused utterances that gave up their slots.");
+  Counter& unparked = single<Counter>(registry, "tts_unparked_total", "Such utterances that got a slot again.");
   Counter& skipped_rows =
       single<Counter>(registry, "tts_skipped_rows_total", "Steps that utterances sat out because listeners of others were short of audio.");
   Histogram& playback_slack = histogram(registry, "tts_playback_slack_seconds",
@@ -207,6 +212,11 @@ struct Metrics::Impl {
   prometheus::Family<Gauge>& build_info =
       prometheus::BuildGauge().Name("tts_build_info").Help("Always 1; the labels tell what runs.").Register(registry);
   std::function<void()> refresh;
+
+  void add_parked(int utterances, double bytes) {
+    parked_utterances.Increment(utterances);
+    parked_bytes.Increment(bytes);
+  }
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
@@ -214,6 +224,19 @@ Metrics::~Metrics() = default;
 
 void Metrics::add_queue_length(std::int64_t delta) { impl_->queue_length.Increment(static_cast<double>(delta)); }
 void Metrics::add_active_rows(std::int64_t delta) { impl_->active_rows.Increment(static_cast<double>(delta)); }
+
+void Metrics::utterance_parked(std::uint64_t bytes) {
+  impl_->parked.Increment();
+  impl_->add_parked(1, static_cast<double>(bytes));
+}
+
+void Metrics::utterance_unparked(std::uint64_t bytes) {
+  impl_->unparked.Increment();
+  impl_->add_parked(-1, -static_cast<double>(bytes));
+}
+
+void Metrics::parked_utterance_ended(std::uint64_t bytes) { impl_->add_parked(-1, -static_cast<double>(bytes)); }
+
 void Metrics::rows_skipped(std::uint32_t rows) { impl_->skipped_rows.Increment(rows); }
 
 void Metrics::piece_delivered(std::chrono::duration<double> left) {

@@ -20,9 +20,9 @@ struct Waiting {
 
 struct AdmissionState {
   Waiting waiting;
-  std::uint32_t active = 0;        // slots taken
-  std::uint32_t listeners = 0;     // heard from slots; utterances of one listener count once
-  std::uint32_t whole = 0;         // slots taken by whole utterances
+  std::uint32_t active = 0;        // slots taken by those who would not give them up to others
+  std::uint32_t listeners = 0;     // heard from slots; utterances of one listener count once, those who pause not at all
+  std::uint32_t whole = 0;         // slots taken by whole utterances that are not paused
   std::uint32_t whole_passed_over = 0;  // others admitted since a whole utterance waits
   bool listener_short = false;     // an admitted listener is about to run dry
   bool newcomer_fits = true;       // beside those who are heard faster than they speak, of whom the number alone says too little

@@ -18,6 +18,7 @@ namespace {
 using engine::StopReason;
 
 constexpr std::uint64_t kStepsBetweenOutlooks = 32;
+constexpr Duration kCopyBudget = std::chrono::milliseconds(10);
 
 std::string_view metric_name(StopReason stop) noexcept {
   switch (stop) {
@@ -89,6 +90,7 @@ EngineLoop::EngineLoop(engine::StepEngine& engine, const SchedulerOptions& optio
                    .max_pending = engine.info().max_pending_steps,
                    .prefill_chunk = options.prefill_chunk},
       error_ids_(random_word()),
+      parking_(engine, options, metrics),
       pcm_stride_(engine.max_decode_samples(engine.info().max_pending_steps, true)),
       pcm_(std::make_unique_for_overwrite<float[]>(pcm_stride_ * options.max_batch)) {
   rows_.reserve(options.max_batch);
@@ -109,6 +111,8 @@ EngineLoop::Turn EngineLoop::turn() {
   take_new_work();
   drop_cancelled_and_expired();
   hear_listeners();
+  bring_back();
+  weigh_needs();
   admit();
   plan();
   step();
@@ -117,7 +121,7 @@ EngineLoop::Turn EngineLoop::turn() {
     deliver();
   } while (decode_plan_.more_are_short);
   free_finished();
-  const bool finished = stopping && waiting_.empty() && rows_.empty();
+  const bool finished = stopping && waiting_.empty() && rows_.empty() && parking_.empty();
   return {.worked = worked_, .finished = finished, .wake_at = worked_ || finished ? now_ : next_wake()};
 }
 
@@ -136,24 +140,78 @@ void EngineLoop::drop_cancelled_and_expired() {
     give_final_error(mailbox_, metrics_, utterance, ending.stop, ending.error);
     return true;
   });
-  for (Row& row : rows_) {
+  for_each_let_in([&](Row& row) {
     if (Ending ending = early_ending(*row.utterance, now_, cut); ending.stop != StopReason::kNone) {
       end(row, ending.stop, std::move(ending.error));
     }
-  }
+  });
   remove_gone();
 }
 
-// What the listeners still have to hear, and with that who needs the engine most.
+// What senders say of their listeners: what these have to hear, and whether they have enough for now.
 void EngineLoop::hear_listeners() {
+  bool anything_new = false;
+  for_each_let_in([&](Row& row) {
+    if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
+    const bool paused = row.utterance->paused.load(std::memory_order_relaxed);
+    if (paused && row.playback.started()) row.playback.at_least_until(now_);
+    if (paused == row.paused) return;
+    row.paused = paused;
+    row.may_leave_at = now_ + options_.park_after;
+    anything_new = true;
+  });
+  if (anything_new) publish_outlook();
+}
+
+// Whoever was let in goes on before anybody new comes, and needs only a slot: the listener counts whether it has one or not.
+void EngineLoop::bring_back() {
+  bool changed = false;
+  while (parking_.returning() > 0 && has_time_to_copy()) {
+    if (rows_.size() >= options_.max_batch && !free_a_slot(parking_.first_to_return())) break;
+    Row& row = *parking_.first_to_return();
+    if (const Status back = parking_.unpark(row); back.ok()) {
+      const auto later = [](std::uint64_t admission, const Row& other) { return admission < other.admission; };
+      rows_.insert(std::upper_bound(rows_.begin(), rows_.end(), row.admission, later), std::move(row));
+    } else if (back.error().code == ErrorCode::kQueueFull) {
+      break;
+    } else {
+      end(row, StopReason::kFailed, back.error());
+    }
+    parking_.remove_gone();
+    changed = worked_ = true;
+  }
+  if (changed) rows_changed();
+}
+
+// The row that has been paused for longest leaves its slot. for_whom: a parked row that will have it; null = somebody new.
+bool EngineLoop::free_a_slot(const Row* for_whom) {
+  const std::size_t room_to_come = for_whom == nullptr ? 0 : for_whom->parked->bytes();
+  while (Row* const row = parking_.first_to_leave(rows_, now_, room_to_come)) {
+    if (!has_time_to_copy()) return false;
+    if (!parking_.park(*row, now_)) continue;
+    rows_.erase(rows_.begin() + (row - rows_.data()));
+    worked_ = true;
+    rows_changed();
+    return true;
+  }
+  return false;
+}
+
+// Streams stand still while rows leave slots and come back: one copy a turn is always made, more while they are short. The rest is for the
+// next turn.
+bool EngineLoop::has_time_to_copy() {
+  if (clock_.now() - now_ < kCopyBudget) return true;
+  worked_ = true;
+  return false;
+}
+
+// Who needs the engine most.
+void EngineLoop::weigh_needs() {
   const auto early = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.early && row.runnable(); });
   pacing_.begin_turn(static_cast<std::uint32_t>(step_plan_.rows.size() + step_plan_.waiting.size()), static_cast<std::uint32_t>(early), now_);
   needed_now_ = anyone_listens_ = false;
   least_spare_ = Duration::max();
   for (Row& row : rows_) {
-    if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
-    // A pause means that the listener has enough.
-    if (row.utterance->paused.load(std::memory_order_relaxed) && row.playback.started()) row.playback.at_least_until(now_);
     const std::uint32_t prefill_left = engine_.prefill_left(row.slot);
     row.urgency = pacing_.urgency(row, prefill_left, now_);
     if (!row.runnable() || row.is_whole()) continue;
@@ -166,15 +224,16 @@ void EngineLoop::hear_listeners() {
   }
 }
 
-AdmissionState EngineLoop::admission_state() const {
+AdmissionState EngineLoop::admission_state(TimePoint slots_wanted_at) const {
   AdmissionState state;
-  state.waiting = waiting_.count(rows_);
-  state.active = static_cast<std::uint32_t>(rows_.size());
+  state.waiting = waiting_.count(let_in());
+  state.active = static_cast<std::uint32_t>(rows_.size()) + parking_.returning() - parking_.can_leave(rows_, slots_wanted_at);
   state.listeners = state.waiting.due;
-  for (const Row& row : rows_) {
+  for_each_let_in([&](const Row& row) {
+    if (row.paused) return;
     state.whole += row.is_whole() ? 1 : 0;
     state.listeners += row.is_whole() || row.follows ? 0 : 1;
-  }
+  });
   state.whole_passed_over = whole_passed_over_;
   state.listener_short = pacing_.is_thin(least_spare_);
   state.oldest_submitted = waiting_.oldest_submitted();
@@ -184,19 +243,20 @@ AdmissionState EngineLoop::admission_state() const {
 
 void EngineLoop::admit() {
   admission_at_ = TimePoint::max();
-  if (waiting_.empty()) return;
+  if (waiting_.empty() || parking_.returning() > 0) return;  // the next slot is theirs
   // Nobody joins a stopping engine later, so there is no company to wait for.
   const auto window = mailbox_.stopping() ? std::chrono::milliseconds(0) : options_.batch_window;
   const AdmissionRules rules{.max_batch = options_.max_batch, .realtime_streams = realtime_streams(), .batch_window = window};
   bool admitted = false;
   for (;;) {
-    auto state = admission_state();
+    auto state = admission_state(now_);
     if (state.waiting.newcomers > 0) state.newcomer_fits = keeps_up_with(waiting_.first_newcomer().request.pace);
     if (admitted) state.now = TimePoint::max();  // company has come: the rest of it does not wait
     const auto decision = decide_admission(state, rules);
     admission_at_ = decision.wait_until;
     if (decision.next == Next::kNobody) break;
-    auto utterance = waiting_.take(decision.next, rows_);
+    if (rows_.size() >= options_.max_batch && !free_a_slot()) break;
+    auto utterance = waiting_.take(decision.next, let_in());
     whole_passed_over_ = decision.next == Next::kWhole || state.waiting.whole == 0 ? 0 : whole_passed_over_ + 1;
     mailbox_.leave_queue(*utterance);
     admit_one(std::move(utterance));
@@ -211,10 +271,10 @@ void EngineLoop::admit() {
 // admission look at.
 bool EngineLoop::keeps_up_with(double newcomer) {
   paces_.assign(1, newcomer);
-  for (const Row& row : rows_) {
-    if (!row.is_whole() && !row.follows) paces_.push_back(row.pace());
-  }
-  waiting_.for_each_due(rows_, [&](const Utterance& utterance) { paces_.push_back(utterance.request.pace); });
+  for_each_let_in([&](const Row& row) {
+    if (!row.paused && !row.is_whole() && !row.follows) paces_.push_back(row.pace());
+  });
+  waiting_.for_each_due(let_in(), [&](const Utterance& utterance) { paces_.push_back(utterance.request.pace); });
   if (std::none_of(paces_.begin(), paces_.end(), [](double pace) { return pace > 1; })) return true;
   std::sort(paces_.begin(), paces_.end(), std::greater<>());
   return costs_.share_needed(paces_) <= max_load();
@@ -232,11 +292,11 @@ void EngineLoop::admit_one(UtterancePtr utterance) {
   worked_ = true;
   const auto slot = acquire_slot(*utterance);
   if (!slot.ok()) return give_final_error(mailbox_, metrics_, *utterance, StopReason::kFailed, slot.error());
-  const bool follows = in_slot(utterance->request.listener, rows_);
+  const bool follows = let_in().has(utterance->request.listener);
   Row& row = rows_.emplace_back();
   row.utterance = std::move(utterance);
+  row.admission = ++admissions_;
   row.slot = *slot;
-  row.leads_since_step = engine_steps_;
   row.follows = follows && !row.is_whole();
   row.playback = PlaybackClock(row.utterance->request.runs_dry_at);
   if (const auto report = row.utterance->take_report()) row.playback.correct(*report);
@@ -269,7 +329,8 @@ void EngineLoop::plan() {
                           .in_turn = row.turn_left > 0,
                           .whole = row.is_whole()});
   }
-  step_limits_.prefill_budget = prefill_budget(least_spare_, costs_.rows_at_once(static_cast<std::uint32_t>(rows_.size())), costs_);
+  const auto stepping = std::count_if(step_rows_.begin(), step_rows_.end(), [](const StepRow& row) { return row.runnable; });
+  step_limits_.prefill_budget = prefill_budget(least_spare_, costs_.rows_at_once(static_cast<std::uint32_t>(stepping)), costs_);
   plan_step(step_rows_, step_limits_, costs_, step_plan_);
   note_who_takes_part();
 }
@@ -301,6 +362,7 @@ void EngineLoop::step() {
   metrics_.step_done(step_plan_.decode_rows, step_plan_.prefill_tokens, ended - started);
   costs_.step_took(step_plan_.decode_rows, step_plan_.prefill_tokens, ended - work_began_);
   work_began_ = ended;
+  for (Row& row : rows_) row.steps_led += row.follows || row.paused ? 0 : 1;
   if (++engine_steps_ % kStepsBetweenOutlooks == 0) publish_outlook();
   failed_.clear();
   for (std::size_t i = 0; i < outcomes_.size(); ++i) {
@@ -323,7 +385,7 @@ void EngineLoop::decode() {
   decode_rows_.clear();
   // Flags are read again here, so that a cancel that came during the step spares the decoder call.
   for (const Row& row : rows_) decode_rows_.push_back(pacing_.decode_row(row, engine_.pending_steps(row.slot), before));
-  const auto rules = pacing_.decode_rules(needed_now_, anyone_listens_, least_spare_, !waiting_.empty());
+  const auto rules = pacing_.decode_rules(needed_now_, anyone_listens_, least_spare_, !waiting_.empty() || parking_.returning() > 0);
   plan_decode(decode_rows_, rules, costs_, decode_plan_);
   decode_work_.clear();
   if (decode_plan_.chosen.empty()) return;
@@ -390,9 +452,9 @@ void EngineLoop::deliver() {
 void EngineLoop::lengthen_followers(const Row& leader, TimePoint now, Duration audio) {
   const std::uint64_t listener = leader.utterance->request.listener;
   if (listener == 0) return;
-  for (Row& row : rows_) {
+  for_each_let_in([&](Row& row) {
     if (row.follows && row.utterance->request.listener == listener) row.playback.deliver(now, audio);
-  }
+  });
 }
 
 void EngineLoop::free_finished() {
@@ -430,34 +492,44 @@ void EngineLoop::end(Row& row, StopReason stop, Error error) {
 }
 
 void EngineLoop::give_up_slot(Row& row) {
-  engine_.release(row.slot);
+  if (row.parked != nullptr) {
+    parking_.give_up(row);
+  } else {
+    engine_.release(row.slot);
+  }
   row.gone = true;
-  if (!row.follows) residence_.left_after(engine_steps_ - row.leads_since_step, row.utterance->is_newcomer());
+  if (!row.follows) residence_.left_after(row.steps_led, row.utterance->is_newcomer());
 }
 
 void EngineLoop::remove_gone() {
-  if (std::erase_if(rows_, [](const Row& row) { return row.gone; }) > 0) {
-    worked_ = true;
-    rows_changed();
-  }
+  const bool some_left = std::erase_if(rows_, [](const Row& row) { return row.gone; }) > 0;
+  if (!parking_.remove_gone() && !some_left) return;
+  worked_ = true;
+  rows_changed();
 }
 
 void EngineLoop::rows_changed() {
   const auto before = active_.exchange(static_cast<std::uint32_t>(rows_.size()), std::memory_order_relaxed);
   metrics_.add_active_rows(static_cast<std::int64_t>(rows_.size()) - before);
-  // The earliest utterance of a listener leads, the others follow.
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (!rows_[i].follows || in_slot(rows_[i].utterance->request.listener, std::span(rows_).first(i))) continue;
-    rows_[i].follows = false;
-    rows_[i].leads_since_step = engine_steps_;
-  }
+  parked_.store(static_cast<std::uint32_t>(parking_.size()), std::memory_order_relaxed);
+  for_each_let_in([&](Row& row) { row.follows = row.follows && !is_first_of_listener(row); });
   publish_outlook();
+}
+
+// The earliest utterance of a listener leads, the others follow.
+bool EngineLoop::is_first_of_listener(const Row& row) const {
+  bool first = true;
+  for_each_let_in([&](const Row& other) {
+    if (other.admission < row.admission && other.utterance->request.listener == row.utterance->request.listener) first = false;
+  });
+  return first;
 }
 
 void EngineLoop::publish_outlook() {
   const std::uint32_t streams = costs_.realtime_streams(max_load(), options_.max_batch);
   realtime_streams_.store(streams, std::memory_order_relaxed);
-  auto state = admission_state();
+  // Whoever asks now may wait as long for the slot of somebody who has just paused.
+  auto state = admission_state(now_ + options_.park_after);
   auto places = free_places(state, {.max_batch = options_.max_batch, .realtime_streams = streams});
   if (places > 0 && !keeps_up_with(1)) places = 0;
   const std::uint32_t sharing = streams == 0 ? options_.max_batch : streams;
@@ -466,9 +538,13 @@ void EngineLoop::publish_outlook() {
 
 TimePoint EngineLoop::next_wake() const {
   TimePoint wake_at = admission_at_;
-  if (!waiting_.empty() || !rows_.empty()) wake_at = std::min(wake_at, mailbox_.cut_at());
+  if (!waiting_.empty() || !rows_.empty() || !parking_.empty()) wake_at = std::min(wake_at, mailbox_.cut_at());
   waiting_.for_each([&](const Utterance& utterance) { wake_at = std::min(wake_at, utterance.request.deadline); });
-  for (const auto& row : rows_) wake_at = std::min(wake_at, row.utterance->request.deadline);
+  for_each_let_in([&](const Row& row) { wake_at = std::min(wake_at, row.utterance->request.deadline); });
+  if (waiting_.empty() && parking_.returning() == 0) return wake_at;
+  for (const Row& row : rows_) {
+    if (row.paused && row.may_leave_at > now_) wake_at = std::min(wake_at, row.may_leave_at);
+  }
   return wake_at;
 }
 

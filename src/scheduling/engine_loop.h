@@ -1,5 +1,6 @@
 #pragma once
-// The recipe of one turn: take new work, drop what is cancelled or late, hear how the listeners are, admit, step, decode, deliver, free.
+// The recipe of one turn: take new work, drop what is cancelled or late, hear how the listeners are, bring back who was parked, weigh who
+// is in need, admit, step, decode, deliver, free.
 
 #include <atomic>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "decode_plan.h"
 #include "mailbox.h"
 #include "pacing.h"
+#include "parking.h"
 #include "progress.h"
 #include "row.h"
 #include "step_plan.h"
@@ -26,7 +28,7 @@
 namespace tts::scheduling {
 
 // Has no thread of its own: the scheduler's thread, or a test, calls turn() again and again. Options must have been validated.
-// In a turn without arrivals or endings nothing is allocated.
+// In a turn without arrivals, endings or parking nothing is allocated.
 class EngineLoop {
  public:
   struct Turn {
@@ -42,12 +44,15 @@ class EngineLoop {
 
   // Any thread.
   std::uint32_t active() const noexcept { return active_.load(std::memory_order_relaxed); }
+  std::uint32_t parked() const noexcept { return parked_.load(std::memory_order_relaxed); }
   std::uint32_t realtime_streams() const noexcept { return realtime_streams_.load(std::memory_order_relaxed); }  // 0 = not known yet
 
  private:
   void take_new_work();
   void drop_cancelled_and_expired();
   void hear_listeners();
+  void bring_back();
+  void weigh_needs();
   void admit();
   void plan();
   void step();
@@ -56,7 +61,21 @@ class EngineLoop {
   void free_finished();
 
   double max_load() const noexcept { return options_.max_load_percent / 100.0; }
-  AdmissionState admission_state() const;
+  LetIn let_in() const noexcept { return {.in_slots = rows_, .parked = parking_.rows()}; }
+  template <class Visit>
+  void for_each_let_in(Visit visit) {
+    for (Row& row : rows_) visit(row);
+    for (Row& row : parking_.rows()) visit(row);
+  }
+  template <class Visit>
+  void for_each_let_in(Visit visit) const {
+    for (const Row& row : rows_) visit(row);
+    for (const Row& row : parking_.rows()) visit(row);
+  }
+  bool is_first_of_listener(const Row& row) const;
+  bool free_a_slot(const Row* for_whom = nullptr);
+  bool has_time_to_copy();
+  AdmissionState admission_state(TimePoint slots_wanted_at) const;
   bool keeps_up_with(double newcomer);
   void admit_one(UtterancePtr utterance);
   Result<engine::SlotId> acquire_slot(const Utterance& utterance);
@@ -87,11 +106,13 @@ class EngineLoop {
   std::vector<UtterancePtr> arrivals_;
   WaitingRoom waiting_;
   std::uint32_t whole_passed_over_ = 0;
-  std::vector<Row> rows_;  // in order of admission
+  std::vector<Row> rows_;  // in slots, in order of admission
+  Parking parking_;
+  std::uint64_t admissions_ = 0;
   Residence residence_;
   std::uint64_t engine_steps_ = 0;
   engine::EngineStats engine_stats_;  // as last told to the metrics
-  std::atomic<std::uint32_t> active_{0};
+  std::atomic<std::uint32_t> active_{0}, parked_{0};
   std::atomic<std::uint32_t> realtime_streams_{0};
 
   // Of one turn.

@@ -1,7 +1,8 @@
 #pragma once
-// One utterance in a slot.
+// One utterance that was let in: in a slot, or parked.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tts/base/playback_clock.h"
@@ -15,7 +16,9 @@ namespace tts::scheduling {
 // Belongs to the engine's thread.
 struct Row {
   UtterancePtr utterance;
+  std::uint64_t admission = 0;  // its number; rows in slots are kept in this order
   engine::SlotId slot;
+  std::unique_ptr<engine::ParkedUtterance> parked;  // what its slot held; null = is in a slot
   std::uint32_t steps = 0;    // generated
   std::uint64_t samples = 0;  // given to the sink
   std::uint32_t pieces = 0;   // calls in which they were
@@ -24,8 +27,10 @@ struct Row {
   bool gone = false;  // got its final call; removed at the end of the verb that set it
   std::vector<std::int32_t> text_tokens;
 
-  std::uint64_t leads_since_step = 0;  // steps of the engine before this row had its listener's place, alone or before those that follow
-  bool follows = false;              // an earlier utterance of its listener is in another slot
+  bool follows = false;         // an earlier utterance of its listener was let in and has not ended
+  std::uint64_t steps_led = 0;  // of the engine, while it did not follow and was not paused
+  bool paused = false;          // as last heard: takes no steps
+  TimePoint may_leave_at{};     // while paused: from when on others may have its slot
   PlaybackClock playback;            // of the listener, as far as this utterance knows
   bool early = false;                // the last piece had less than exact lookahead
   std::uint32_t sat_out = 0;         // steps in a row that it yielded or waited for its turn

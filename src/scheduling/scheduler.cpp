@@ -52,6 +52,7 @@ class Scheduler::Impl {
   engine::EngineLoad load() const {
     return {.queued = mailbox_.queued(),
             .active = loop_.active(),
+            .parked = loop_.parked(),
             .max_active = options_.max_batch,
             .max_queued = options_.max_queue,
             .realtime_streams = loop_.realtime_streams(),

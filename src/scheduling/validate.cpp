@@ -26,6 +26,7 @@ std::vector<std::string> problems(const SchedulerOptions& options, const engine:
   require(std::find(options.chunk_ramp.begin(), options.chunk_ramp.end(), 0U) == options.chunk_ramp.end(),
           "every chunk_ramp entry must be at least 1");
   require(info.max_pending_steps > 0, "the engine holds no pending steps");
+  require(options.park_after.count() >= 0, "park_after must not be negative");
   require(options.stop_grace.count() >= 0, "stop_grace must not be negative");
   require(options.max_failures_in_a_row > 0, "max_failures_in_a_row must be at least 1");
   require(options.failure_cooldown.count() >= 0, "failure_cooldown must not be negative");

@@ -5,10 +5,11 @@
 #include <utility>
 
 namespace tts::scheduling {
-bool in_slot(std::uint64_t listener, std::span<const Row> rows) noexcept {
-  return listener != 0 && std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-           return !row.gone && row.utterance->request.listener == listener;
-         });
+
+bool LetIn::has(std::uint64_t listener) const noexcept {
+  const auto is_theirs = [&](const Row& row) { return !row.gone && row.utterance->request.listener == listener; };
+  return listener != 0 &&
+         (std::any_of(in_slots.begin(), in_slots.end(), is_theirs) || std::any_of(parked.begin(), parked.end(), is_theirs));
 }
 
 void WaitingRoom::enter(UtterancePtr utterance) {
@@ -21,12 +22,14 @@ void WaitingRoom::enter(UtterancePtr utterance) {
   }
 }
 
-Waiting WaitingRoom::count(std::span<const Row> rows) const noexcept {
+Waiting WaitingRoom::count(const LetIn& let_in) const noexcept {
   Waiting waiting;
-  waiting.newcomers = static_cast<std::uint32_t>(newcomers_.size());
-  waiting.whole = static_cast<std::uint32_t>(whole_.size());
-  for_each_due(rows, [&](const Utterance&) { ++waiting.due; });
-  waiting.ahead = static_cast<std::uint32_t>(later_.size()) - waiting.due;
+  for (const UtterancePtr& utterance : newcomers_) waiting.newcomers += is_paused(utterance) ? 0 : 1;
+  for (const UtterancePtr& utterance : whole_) waiting.whole += is_paused(utterance) ? 0 : 1;
+  for (const UtterancePtr& utterance : later_) {
+    if (is_paused(utterance)) continue;
+    ++(let_in.has(utterance->request.listener) ? waiting.ahead : waiting.due);
+  }
   return waiting;
 }
 
@@ -38,19 +41,26 @@ TimePoint WaitingRoom::oldest_submitted() const noexcept {
   return oldest;
 }
 
-UtterancePtr WaitingRoom::take(Next next, std::span<const Row> rows) {
-  const auto from_front = [](std::deque<UtterancePtr>& queue) {
-    assert(!queue.empty());
-    auto utterance = std::move(queue.front());
-    queue.pop_front();
+std::deque<UtterancePtr>::const_iterator WaitingRoom::first_of(const std::deque<UtterancePtr>& queue) {
+  assert(!queue.empty());
+  const auto found = std::find_if_not(queue.begin(), queue.end(), is_paused);
+  return found == queue.end() ? queue.begin() : found;
+}
+
+UtterancePtr WaitingRoom::take(Next next, const LetIn& let_in) {
+  const auto from_queue = [](std::deque<UtterancePtr>& queue) {
+    const auto first = first_of(queue);
+    UtterancePtr utterance = *first;
+    queue.erase(first);
     return utterance;
   };
-  if (next == Next::kNewcomer) return from_front(newcomers_);
-  if (next == Next::kWhole) return from_front(whole_);
+  if (next == Next::kNewcomer) return from_queue(newcomers_);
+  if (next == Next::kWhole) return from_queue(whole_);
   const bool wanted_ahead = next == Next::kAhead;
-  const auto found = std::find_if(later_.begin(), later_.end(), [&](const UtterancePtr& utterance) {
-    return in_slot(utterance->request.listener, rows) == wanted_ahead;
-  });
+  const auto is_wanted = [&](const UtterancePtr& utterance) { return let_in.has(utterance->request.listener) == wanted_ahead; };
+  auto found = std::find_if(later_.begin(), later_.end(),
+                            [&](const UtterancePtr& utterance) { return !is_paused(utterance) && is_wanted(utterance); });
+  if (found == later_.end()) found = std::find_if(later_.begin(), later_.end(), is_wanted);  // was paused since it was counted
   assert(found != later_.end());
   auto utterance = std::move(*found);
   later_.erase(found);

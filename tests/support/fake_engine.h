@@ -37,6 +37,7 @@ struct FakeEngineOptions {
                           .lookahead_steps = 0,
                           .precision = {}};
   std::int32_t vocabulary = 100000;  // token ids must be below
+  std::size_t parking_bytes = 1 << 20;  // of any utterance; 0 = the engine cannot park
   // Instead of that step, counted from 0, the values are not finite.
   std::function<std::optional<std::uint32_t>(const engine::UtterancePrompt&)> breaks_at = [](const engine::UtterancePrompt&) {
     return std::nullopt;
@@ -84,6 +85,8 @@ struct FakeEngineControl {
   std::function<void(std::uint64_t call)> before_step;    // calls count from 1
   std::function<void(std::uint64_t call)> before_decode;  // likewise
   std::function<void()> before_acquire;
+  std::function<void()> before_park;    // throws: the utterance stays in its slot
+  std::function<void()> before_unpark;  // throws: it stays parked
   std::function<void(std::span<const engine::StepWork> work)> step_work;      // what the call is about, after before_step
   std::function<void(std::span<const engine::DecodeWork> work)> decode_work;  // likewise
   engine::EngineStats stats;  // what the engine says; engine's thread once it runs
@@ -92,6 +95,8 @@ struct FakeEngineControl {
   std::atomic<std::uint64_t> rows_stepped{0};
   std::atomic<std::uint32_t> slots_in_use{0};
   std::atomic<std::uint32_t> most_slots_in_use{0};
+  std::atomic<std::uint32_t> parked{0};
+  std::atomic<std::uint32_t> most_parked{0};
 
   void note_breach(const std::string& what) {
     const std::lock_guard lock(mutex_);
@@ -131,24 +136,16 @@ class FakeEngine final : public engine::StepEngine {
     }
     const std::uint64_t positions = prompt.tokens.size() + prompt.audio_prompt.size();
     if (positions + sampling.max_steps > options_.info.max_context) return Error{ErrorCode::kTooLarge, "prompt too long", {}, {}};
-    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].in_use) continue;
-      auto& slot = slots_[i];
-      const auto generation = slot.generation + 1;
-      slot = Slot{};
-      slot.generation = generation;
-      slot.in_use = true;
-      slot.voice.emplace(prompt, sampling);
-      slot.text = prompt.stage == engine::Stage::kText;
-      slot.prefill_left = static_cast<std::uint32_t>(positions);
-      slot.steps_wanted = std::max(options_.steps_of(prompt), sampling.min_steps);
-      slot.breaks_at = options_.breaks_at(prompt);
-      slot.max_steps = sampling.max_steps;
-      const auto used = ++control_->slots_in_use;
-      if (used > control_->most_slots_in_use) control_->most_slots_in_use = used;
-      return engine::SlotId{i, generation};
-    }
-    return Error{ErrorCode::kQueueFull, "no free slot", {}, {}};
+    const auto free = take_free_slot();
+    if (!free) return Error{ErrorCode::kQueueFull, "no free slot", {}, {}};
+    auto& slot = slots_[free->index];
+    slot.voice.emplace(prompt, sampling);
+    slot.text = prompt.stage == engine::Stage::kText;
+    slot.prefill_left = static_cast<std::uint32_t>(positions);
+    slot.steps_wanted = std::max(options_.steps_of(prompt), sampling.min_steps);
+    slot.breaks_at = options_.breaks_at(prompt);
+    slot.max_steps = sampling.max_steps;
+    return *free;
   }
 
   std::uint32_t prefill_left(engine::SlotId id) const noexcept override {
@@ -210,6 +207,39 @@ class FakeEngine final : public engine::StepEngine {
     --control_->slots_in_use;
   }
 
+  std::size_t parking_bytes(engine::SlotId id) const noexcept override { return find(id) == nullptr ? 0 : options_.parking_bytes; }
+
+  Result<std::unique_ptr<engine::ParkedUtterance>> park(engine::SlotId id) override {
+    check_thread();
+    if (options_.parking_bytes == 0) return StepEngine::park(id);
+    require(!at(id).poisoned, "park: poisoned slot");
+    if (control_->before_park) control_->before_park();
+    auto parked = std::make_unique<Parked>(*this);
+    parked->slot = std::move(slots_[id.index]);
+    release(id);
+    return std::unique_ptr<engine::ParkedUtterance>(std::move(parked));
+  }
+
+  Result<engine::SlotId> unpark(std::unique_ptr<engine::ParkedUtterance>& state) override {
+    check_thread();
+    auto* const parked = dynamic_cast<Parked*>(state.get());
+    require(parked != nullptr, "unpark: not parked here");
+    const auto free = take_free_slot();
+    if (!free) return Error{ErrorCode::kQueueFull, "no free slot", {}, {}};
+    if (control_->before_unpark) {
+      try {
+        control_->before_unpark();
+      } catch (...) {
+        release(*free);
+        throw;
+      }
+    }
+    parked->slot.generation = free->generation;
+    slots_[free->index] = std::move(parked->slot);
+    state.reset();
+    return *free;
+  }
+
   Result<std::vector<engine::CodeFrame>> encode_reference(std::span<const float>) override {
     return Error{ErrorCode::kUnsupported, "the fake has no encoder", {}, {}};
   }
@@ -223,6 +253,37 @@ class FakeEngine final : public engine::StepEngine {
     std::uint64_t emitted = 0;
     std::optional<FakeVoice> voice;
   };
+
+  class Parked final : public engine::ParkedUtterance {
+   public:
+    explicit Parked(const FakeEngine& engine) : engine_(engine) {
+      const auto parked = ++engine_.control_->parked;
+      if (parked > engine_.control_->most_parked) engine_.control_->most_parked = parked;
+    }
+    ~Parked() override {
+      engine_.check_thread();
+      --engine_.control_->parked;
+    }
+    std::size_t bytes() const noexcept override { return engine_.options_.parking_bytes; }
+    Slot slot;
+
+   private:
+    const FakeEngine& engine_;
+  };
+
+  std::optional<engine::SlotId> take_free_slot() {
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].in_use) continue;
+      Slot fresh;
+      fresh.generation = slots_[i].generation + 1;
+      fresh.in_use = true;
+      slots_[i] = std::move(fresh);
+      const auto used = ++control_->slots_in_use;
+      if (used > control_->most_slots_in_use) control_->most_slots_in_use = used;
+      return engine::SlotId{i, slots_[i].generation};
+    }
+    return std::nullopt;
+  }
 
   const Slot* find(engine::SlotId id) const noexcept {
     if (id.index >= slots_.size()) return nullptr;

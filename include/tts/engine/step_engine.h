@@ -2,12 +2,13 @@
 // One model on one device, driven a step at a time.
 //
 // Thread: every call comes from one thread (the scheduling thread); nothing here is thread-safe except info().
-// Blocking: step() and decode() return when the computation is done. Nothing allocates after construction except acquire().
+// Blocking: step() and decode() return when the computation is done. Nothing allocates after construction except acquire() and park().
 // Errors: acquire() and encode_reference() validate and return Result. step() and decode() throw std::exception only when
 // the device failed; every slot that took part is then poisoned and must be released, other slots stay valid.
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,6 +67,14 @@ struct DecodeWork {
   std::size_t samples = 0;  // out; samples written to the front of `pcm`
 };
 
+// All that an utterance had in its slot, in host memory, until it gets a slot again or is given up, which is its destruction. Belongs to
+// the engine that made it and to that engine's thread.
+class ParkedUtterance {
+ public:
+  virtual ~ParkedUtterance() = default;
+  virtual std::size_t bytes() const noexcept = 0;
+};
+
 class StepEngine {
  public:
   virtual ~StepEngine() = default;
@@ -99,6 +108,23 @@ class StepEngine {
 
   // Frees the slot at once; its SlotId is dead afterwards. Unknown or dead ids are ignored.
   virtual void release(SlotId slot) noexcept = 0;
+
+  // ParkedUtterance::bytes() if the slot were parked now; 0 = this engine cannot park, or the id is dead.
+  virtual std::size_t parking_bytes(SlotId /*slot*/) const noexcept { return 0; }
+
+  // Takes everything of an utterance that has not failed out of its slot, between any two calls, and frees the slot as release() does:
+  // kUnsupported when the engine cannot, kNotFound for a dead id. Throws std::exception when memory or the device fails; the utterance is
+  // then still in its slot.
+  virtual Result<std::unique_ptr<ParkedUtterance>> park(SlotId /*slot*/) {
+    return Error{.code = ErrorCode::kUnsupported, .message = "this engine parks no utterances", .param = {}, .retry_after = {}};
+  }
+
+  // The way back, into any free slot, where it goes on as if nothing had happened: not a bit differs. `parked` is null afterwards, except
+  // on error: kQueueFull when no slot is free, kInvalidArgument when it is null or another engine's. Throws std::exception when the device
+  // fails; no slot is then taken.
+  virtual Result<SlotId> unpark(std::unique_ptr<ParkedUtterance>& /*parked*/) {
+    return Error{.code = ErrorCode::kUnsupported, .message = "this engine parks no utterances", .param = {}, .retry_after = {}};
+  }
 
   // Reference recording (mono, sample_rate) to codes for UtterancePrompt::audio_prompt. kUnsupported when the model has no encoder.
   virtual Result<std::vector<CodeFrame>> encode_reference(std::span<const float> pcm) = 0;

@@ -65,6 +65,7 @@ class UtteranceSink {
 struct EngineLoad {
   std::uint32_t queued = 0;      // accepted, not yet in a slot
   std::uint32_t active = 0;      // in a slot
+  std::uint32_t parked = 0;      // begun, and without a slot while their listeners pause: work for later
   std::uint32_t max_active = 0;  // slots
   std::uint32_t max_queued = 0;
   std::uint32_t realtime_streams = 0;           // streams that can be kept gap-free by what was measured lately; 0 = not known yet
@@ -90,7 +91,8 @@ class UtteranceEngine {
   // Takes effect within one decode step; the sink then gets on_error(kCancelled). Unknown or finished ids are ignored.
   virtual void cancel(UtteranceId id) noexcept = 0;
 
-  // A paused utterance keeps its slot and generates nothing (its listener's buffer is full). Unknown ids are ignored.
+  // A paused utterance generates nothing (its listener's buffer is full). When the pause lasts and others want its slot, they may have it;
+  // afterwards it gets one again before newcomers do. Unknown ids are ignored.
   virtual void set_paused(UtteranceId id, bool paused) noexcept = 0;
 
   // The sender knows better than the engine's own estimate (first samples out plus all samples since) when this utterance's listener

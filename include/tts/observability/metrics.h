@@ -19,6 +19,11 @@ class Metrics {
 
   void add_queue_length(std::int64_t delta);  // tts_queue_length; a delta, as the next, so that several engines add up
   void add_active_rows(std::int64_t delta);   // tts_active_rows
+  // Paused utterances whose slots others got: tts_parked_total, tts_parked_utterances, tts_parked_bytes. Each one that was parked is
+  // unparked (tts_unparked_total) or ends where it is.
+  void utterance_parked(std::uint64_t bytes);
+  void utterance_unparked(std::uint64_t bytes);
+  void parked_utterance_ended(std::uint64_t bytes);
   void rows_skipped(std::uint32_t rows);      // tts_skipped_rows_total
   // A piece of sound reached its listener, who had that much left to hear; negative = had run dry that long ago.
   void piece_delivered(std::chrono::duration<double> left);

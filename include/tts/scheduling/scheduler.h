@@ -36,6 +36,9 @@ struct SchedulerOptions {
   std::vector<std::uint32_t> chunk_ramp{};          // steps of sound in a stream's first pieces; empty = 4, 8, 12, 16 in low latency, else
                                                     // 8, 8, 12, 16
   std::uint32_t chunk_steps = 24;                   // of later ones; more for listeners with plenty to hear, fewer for those short of it
+  std::chrono::milliseconds park_after{1000};       // a pause that lasts longer: others may have the slot, see max_parked_mb
+  std::uint32_t max_parked_mb = 512;                // host memory, MiB, for what such utterances had in their slots; beyond, they keep
+                                                    // them; 0 = always
   std::chrono::milliseconds stop_grace{10000};      // stop(): how long running utterances may finish
   std::uint32_t max_failures_in_a_row = 3;          // failed steps or decodes after which health() is not ready
   std::chrono::milliseconds failure_cooldown{5000};  // after that long without a further failure it is ready for another try

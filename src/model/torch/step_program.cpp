@@ -12,6 +12,7 @@
 
 #include "sampler.h"
 #include "torch/batch_sizes.h"
+#include "torch/tensor_load.h"
 #include "torch/tensor_noise.h"
 #include "torch/tensor_sampler.h"
 
@@ -311,8 +312,49 @@ StepTokens StepProgram::tokens(std::uint32_t lane) const {
 void StepProgram::move_lane(std::uint32_t from, std::uint32_t to, std::uint32_t positions) {
   queue_.run([&] {
     gpt_.move_lane(from, to, positions);
-    for (const at::Tensor* state : {&integers_, &floats_, &recent_, &input_, &tokens_}) state->select(0, to).copy_(state->select(0, from));
+    const auto source = lane_state(from), target = lane_state(to);
+    for (std::size_t i = 0; i < source.size(); ++i) target[i].copy_(source[i]);
   });
+}
+
+// What moves on with a lane that has started; the integers first.
+std::array<at::Tensor, 5> StepProgram::lane_state(std::uint32_t lane) const {
+  return {integers_.select(0, lane), floats_.select(0, lane), recent_.select(0, lane), input_.select(0, lane), tokens_.select(0, lane)};
+}
+
+std::array<at::Tensor, 2> StepProgram::ring_of(std::uint32_t slot) const {
+  const auto of = [&](const at::Tensor& ring) { return ring.narrow(0, ring_.row(slot, 0), ring_.capacity); };
+  return {of(ring_.hidden), of(ring_.codes)};
+}
+
+SavedLane StepProgram::save_lane(std::uint32_t lane, std::uint32_t slot, std::uint32_t positions, bool started) {
+  SavedLane saved;
+  queue_.run([&] {
+    saved.keys_values = gpt_.save_lane(lane, positions);
+    if (!started) return;
+    for (const at::Tensor& state : lane_state(lane)) saved.state.push_back(copy_to_host(state));
+    for (const at::Tensor& ring : ring_of(slot)) saved.ring.push_back(copy_to_host(ring));
+  });
+  return saved;
+}
+
+void StepProgram::restore_lane(std::uint32_t lane, std::uint32_t slot, const SavedLane& saved) {
+  queue_.run([&] {
+    gpt_.restore_lane(lane, saved.keys_values);
+    if (saved.state.empty()) return;
+    saved.state.front().mutable_data_ptr<std::int64_t>()[kSlot] = slot;
+    const auto state = lane_state(lane);
+    for (std::size_t i = 0; i < state.size(); ++i) state[i].copy_(saved.state[i]);
+    const auto ring = ring_of(slot);
+    for (std::size_t i = 0; i < ring.size(); ++i) ring[i].copy_(saved.ring[i]);
+  });
+}
+
+std::size_t StepProgram::saved_bytes(std::uint32_t positions, bool started) const {
+  std::size_t bytes = gpt_.saved_bytes(positions);
+  if (!started) return bytes;
+  for (const at::Tensor* state : {&integers_, &floats_, &recent_, &input_, &tokens_}) bytes += row_bytes(*state);
+  return bytes + options_.ring_steps * (row_bytes(ring_.hidden) + row_bytes(ring_.codes));
 }
 
 void StepProgram::clear_lane(std::uint32_t lane) {

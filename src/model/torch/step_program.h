@@ -7,9 +7,10 @@
 //
 // A step's work is cut where layers change devices; each piece is recorded for each number of lanes and length of context.
 //
-// Thread: the engine's. Calls queue work and return.
+// Thread: the engine's. Calls queue work and return, except where they say otherwise.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -43,6 +44,12 @@ struct LaneSettings {
   std::int32_t end_token = 0;
 };
 
+// All that a lane holds, and its slot of the step ring, in host memory.
+struct SavedLane {
+  std::vector<at::Tensor> keys_values;
+  std::vector<at::Tensor> state, ring;  // empty before the lane started
+};
+
 using StepTokens = std::array<std::int64_t, engine::kCodebooks>;  // kBrokenToken where a logit was not finite
 
 class StepProgram {
@@ -70,6 +77,11 @@ class StepProgram {
 
   void move_lane(std::uint32_t from, std::uint32_t to, std::uint32_t positions);
   void clear_lane(std::uint32_t lane);  // after values that are not finite
+
+  // Out of a lane without work on the way, and into any lane and slot. Both return when the copies are made.
+  SavedLane save_lane(std::uint32_t lane, std::uint32_t slot, std::uint32_t positions, bool started);
+  void restore_lane(std::uint32_t lane, std::uint32_t slot, const SavedLane& saved);
+  std::size_t saved_bytes(std::uint32_t positions, bool started) const;
 
   const StepRing& ring() const { return ring_; }
   std::span<const std::uint32_t> batch_sizes() const { return options_.batch_sizes; }
@@ -104,6 +116,8 @@ class StepProgram {
   std::int64_t codebooks(Kind kind) const;
   std::int64_t vocabulary(Kind kind) const;
   std::uint32_t context_for(std::uint32_t positions) const;
+  std::array<at::Tensor, 5> lane_state(std::uint32_t lane) const;
+  std::array<at::Tensor, 2> ring_of(std::uint32_t slot) const;
 
   const GptTensors& weights_;
   Runtime& runtime_;

@@ -113,6 +113,32 @@ void TensorGpt::move_lane(std::int64_t from, std::int64_t to, std::int64_t count
   }
 }
 
+std::vector<at::Tensor> TensorGpt::save_lane(std::int64_t lane, std::int64_t count) const {
+  std::vector<at::Tensor> saved;
+  for (const Stage& stage : stages_) {
+    for (const at::Tensor& cache : {stage.keys, stage.values}) saved.push_back(copy_to_host(cache.narrow(1, place(lane, 0), count)));
+  }
+  return saved;
+}
+
+void TensorGpt::restore_lane(std::int64_t lane, const std::vector<at::Tensor>& saved) const {
+  auto from = saved.begin();
+  for (const Stage& stage : stages_) {
+    for (const at::Tensor& cache : {stage.keys, stage.values}) {
+      cache.narrow(1, place(lane, 0), from->size(1)).copy_(*from);
+      ++from;
+    }
+  }
+}
+
+std::size_t TensorGpt::saved_bytes(std::int64_t count) const {
+  std::size_t bytes = 0;
+  for (const Stage& stage : stages_) {
+    bytes += 2 * stage.count * static_cast<std::size_t>(count * weights_.kv_width()) * stage.keys.element_size();
+  }
+  return bytes;
+}
+
 void TensorGpt::clear_lane(std::int64_t lane) const {
   for (const Stage& stage : stages_) {
     for (const at::Tensor& cache : {stage.keys, stage.values}) cache.narrow(1, place(lane, 0), positions_ + 1).zero_();

@@ -5,6 +5,7 @@
 // (a step), or several of one lane anywhere (a piece of a prompt). Rows without a purpose go to a position that nobody reads.
 // Shapes depend on the pass's sizes only; nothing is read back.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -40,6 +41,10 @@ class TensorGpt {
 
   // Copies the first `count` positions. Other lanes are not touched.
   void move_lane(std::int64_t from, std::int64_t to, std::int64_t count) const;
+  // The same out of a lane into host memory that is new, and from there into any lane.
+  std::vector<at::Tensor> save_lane(std::int64_t lane, std::int64_t count) const;
+  void restore_lane(std::int64_t lane, const std::vector<at::Tensor>& saved) const;
+  std::size_t saved_bytes(std::int64_t count) const;
   void clear_lane(std::int64_t lane) const;
 
  private:

@@ -10,6 +10,10 @@ at::Tensor to_tensor(std::span<const float> values, at::IntArrayRef shape, at::S
   return view.to(at::TensorOptions().dtype(type).device(device), /*non_blocking=*/false, /*copy=*/true);
 }
 
+at::Tensor copy_to_host(const at::Tensor& values) {
+  return values.to(values.options().device(c10::kCPU), /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+}
+
 at::Tensor DenseTensors::operator()(const at::Tensor& x) const { return at::linear(x.to(weight.scalar_type()), weight, bias); }
 
 }  // namespace tts::model

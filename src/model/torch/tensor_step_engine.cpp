@@ -48,6 +48,23 @@ std::string precision_text(const TensorFormats& formats) {
 
 }  // namespace
 
+// The slot itself, and what lies outside of it by its number and its lane's.
+class TensorStepEngine::Parked final : public engine::ParkedUtterance {
+ public:
+  Parked(const TensorStepEngine& owner, std::size_t bytes) : owner_(&owner), bytes_(bytes) {}
+  std::size_t bytes() const noexcept override { return bytes_; }
+  bool belongs_to(const TensorStepEngine& engine) const noexcept { return owner_ == &engine; }
+
+  Slot slot;
+  SavedLane lane;
+  bool dirty = false;                 // as Lane::dirty
+  TensorStreamDecoder::Saved stream;  // of the code stage
+
+ private:
+  const TensorStepEngine* owner_;
+  std::size_t bytes_;
+};
+
 TensorStepEngine::TensorStepEngine(std::shared_ptr<const TensorModel> model, std::unique_ptr<Runtime> runtime,
                                    const TensorEngineOptions& options)
     : model_(std::move(model)),
@@ -117,21 +134,26 @@ Result<engine::SlotId> TensorStepEngine::acquire(const engine::UtterancePrompt& 
   if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
 
   const std::uint32_t index = free_slots_.back();
-  const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& l) { return !l.taken; });
   Slot fresh;
   fresh.generation = slots_[index].generation;
   fresh.taken = true;
   fresh.prompt = prompt;
   fresh.sampling = sampling;
   fresh.speaker = std::move(speaker).value();
-  fresh.lane = static_cast<std::uint32_t>(lane - lanes_.begin());
   fresh.prompt_length = static_cast<std::uint32_t>(prompt.tokens.size() + prompt.audio_prompt.size());
   free_slots_.pop_back();
-  lane->taken = true;
-  lane->slot = index;
+  take_free_lane(fresh, index);
   slots_[index] = std::move(fresh);
   if (prompt.stage == engine::Stage::kCode) decoder_.open(index, prompt.mel_path);
   return engine::SlotId{.index = index, .generation = slots_[index].generation};
+}
+
+// There is one for each slot.
+void TensorStepEngine::take_free_lane(Slot& slot, std::uint32_t index) noexcept {
+  const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [](const Lane& l) { return !l.taken; });
+  lane->taken = true;
+  lane->slot = index;
+  slot.lane = static_cast<std::uint32_t>(lane - lanes_.begin());
 }
 
 void TensorStepEngine::release(engine::SlotId id) noexcept {
@@ -142,6 +164,68 @@ void TensorStepEngine::release(engine::SlotId id) noexcept {
   ++slot->generation;
   slot->prompt.speaker.reset();
   free_slots_.push_back(id.index);  // capacity for all slots is there since construction
+}
+
+std::size_t TensorStepEngine::parking_bytes(engine::SlotId id) const noexcept {
+  const Slot* const slot = find(id);
+  if (slot == nullptr) return 0;
+  const engine::UtterancePrompt& prompt = slot->prompt;
+  return sizeof(Parked) + std::span(prompt.tokens).size_bytes() + std::span(prompt.audio_prompt).size_bytes() +
+         std::span(slot->speaker).size_bytes() + program_.saved_bytes(positions_of(*slot), slot->started()) +
+         (slot->in_code_stage() ? decoder_.saved_bytes(id.index) : 0);
+}
+
+Result<std::unique_ptr<engine::ParkedUtterance>> TensorStepEngine::park(engine::SlotId id) {
+  Slot* const slot = find(id);
+  if (slot == nullptr) return Error{.code = ErrorCode::kNotFound, .message = "the slot is free", .param = {}, .retry_after = {}};
+  const c10::InferenceMode inference;
+  auto parked = std::make_unique<Parked>(*this, parking_bytes(id));
+  try {
+    in_plain_words([&] {
+      collect();  // its next step may be on the way
+      parked->lane = program_.save_lane(slot->lane, id.index, positions_of(*slot), slot->started());
+      if (slot->in_code_stage()) parked->stream = decoder_.save(id.index);
+    });
+  } catch (...) {
+    lose_steps();
+    settle();
+    throw;
+  }
+  parked->dirty = lanes_[slot->lane].dirty;
+  parked->slot = std::move(*slot);
+  release(id);
+  return std::unique_ptr<engine::ParkedUtterance>(std::move(parked));
+}
+
+Result<engine::SlotId> TensorStepEngine::unpark(std::unique_ptr<engine::ParkedUtterance>& state) {
+  auto* const parked = dynamic_cast<Parked*>(state.get());
+  if (parked == nullptr || !parked->belongs_to(*this)) {
+    return Error{.code = ErrorCode::kInvalidArgument, .message = "parked by another engine", .param = "parked", .retry_after = {}};
+  }
+  if (free_slots_.empty()) return Error{.code = ErrorCode::kQueueFull, .message = "every slot is taken", .param = {}, .retry_after = {}};
+
+  const c10::InferenceMode inference;
+  const std::uint32_t index = free_slots_.back();
+  take_free_lane(parked->slot, index);
+  Lane& lane = lanes_[parked->slot.lane];
+  try {
+    in_plain_words([&] {
+      if (lane.dirty) program_.clear_lane(parked->slot.lane);
+      program_.restore_lane(parked->slot.lane, index, parked->lane);
+      if (parked->slot.in_code_stage()) decoder_.restore(index, parked->stream);
+    });
+  } catch (...) {
+    lane = {.taken = false, .dirty = true};
+    lose_steps();
+    settle();
+    throw;
+  }
+  lane.dirty = parked->dirty;
+  free_slots_.pop_back();
+  parked->slot.generation = slots_[index].generation;
+  slots_[index] = std::move(parked->slot);
+  state.reset();
+  return engine::SlotId{.index = index, .generation = slots_[index].generation};
 }
 
 std::uint32_t TensorStepEngine::prefill_left(engine::SlotId id) const noexcept {

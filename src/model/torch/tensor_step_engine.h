@@ -61,6 +61,9 @@ class TensorStepEngine final : public engine::StepEngine {
   std::size_t max_decode_samples(std::uint32_t steps, bool last) const noexcept override;
   void decode(std::span<engine::DecodeWork> work) override;
   void release(engine::SlotId slot) noexcept override;
+  std::size_t parking_bytes(engine::SlotId slot) const noexcept override;
+  Result<std::unique_ptr<engine::ParkedUtterance>> park(engine::SlotId slot) override;
+  Result<engine::SlotId> unpark(std::unique_ptr<engine::ParkedUtterance>& parked) override;
   Result<std::vector<engine::CodeFrame>> encode_reference(std::span<const float> pcm) override;
 
  private:
@@ -79,7 +82,11 @@ class TensorStepEngine final : public engine::StepEngine {
     std::uint32_t pending = 0;
     bool stopped = false;
     std::optional<StepTokens> ready;  // drawn, not yet asked for
+
+    bool in_code_stage() const noexcept { return prompt.stage == engine::Stage::kCode; }
+    bool started() const noexcept { return consumed == prompt_length; }
   };
+  class Parked;
   struct InFlight {
     engine::SlotId slot;
     std::uint32_t lane;
@@ -89,6 +96,7 @@ class TensorStepEngine final : public engine::StepEngine {
   const Slot* find(engine::SlotId id) const noexcept;
   std::uint32_t index_of(const Slot& slot) const noexcept { return static_cast<std::uint32_t>(&slot - slots_.data()); }
   std::uint32_t positions_of(const Slot& slot) const noexcept;  // with keys and values in the cache
+  void take_free_lane(Slot& slot, std::uint32_t index) noexcept;
 
   void run_step(std::span<const engine::StepWork> work, std::span<engine::StepOutcome> outcomes);
   void settle_lanes();

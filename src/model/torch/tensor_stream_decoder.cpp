@@ -10,6 +10,7 @@
 
 #include "torch/batch_sizes.h"
 #include "torch/stream_pass.h"
+#include "torch/tensor_load.h"
 
 namespace tts::model {
 namespace {
@@ -54,6 +55,10 @@ const MelNetworkTensors& TensorStreamDecoder::network(engine::MelPath path) cons
 
 at::Tensor& TensorStreamDecoder::mel_state(engine::MelPath path) { return path == engine::MelPath::kHidden ? decoder_state_ : dvae_state_; }
 
+const at::Tensor& TensorStreamDecoder::mel_state(engine::MelPath path) const {
+  return path == engine::MelPath::kHidden ? decoder_state_ : dvae_state_;
+}
+
 std::int64_t TensorStreamDecoder::delay(engine::MelPath path) const { return network(path).pad() + sound_.vocos.pad(); }
 
 // A tail holds the frames held back and the block after the last frame.
@@ -76,6 +81,30 @@ std::size_t TensorStreamDecoder::max_samples(std::uint32_t steps) const noexcept
 
 void TensorStreamDecoder::open(std::uint32_t slot, engine::MelPath path) {
   streams_[slot] = {.path = path, .frames = 0, .next_block = kFirstBlock};
+}
+
+TensorStreamDecoder::Saved TensorStreamDecoder::save(std::uint32_t slot) {
+  Saved saved{.stream = streams_[slot], .mel_state = {}, .vocos_state = {}};
+  if (saved.stream.frames == 0) return saved;  // what is there is an earlier utterance's
+  queue_.run([&] {
+    saved.mel_state = copy_to_host(mel_state(saved.stream.path).select(0, slot));
+    saved.vocos_state = copy_to_host(vocos_state_.select(0, slot));
+  });
+  return saved;
+}
+
+void TensorStreamDecoder::restore(std::uint32_t slot, const Saved& saved) {
+  streams_[slot] = saved.stream;
+  if (saved.stream.frames == 0) return;
+  queue_.run([&] {
+    mel_state(saved.stream.path).select(0, slot).copy_(saved.mel_state);
+    vocos_state_.select(0, slot).copy_(saved.vocos_state);
+  });
+}
+
+std::size_t TensorStreamDecoder::saved_bytes(std::uint32_t slot) const {
+  if (streams_[slot].frames == 0) return 0;
+  return row_bytes(mel_state(streams_[slot].path)) + row_bytes(vocos_state_);
 }
 
 // The block after the last that may be written once `frames` frames have been pushed.

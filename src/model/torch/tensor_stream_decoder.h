@@ -4,6 +4,7 @@
 //
 // Thread: the engine's. Blocking: push() returns when its samples are there.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,6 +40,18 @@ struct TensorDecodePush {
 
 class TensorStreamDecoder {
  public:
+  // How far a stream has come.
+  struct Stream {
+    engine::MelPath path = engine::MelPath::kHidden;
+    std::int64_t frames = 0;      // pushed
+    std::int64_t next_block = 0;  // to be written
+  };
+  // A stream between two pushes, in host memory.
+  struct Saved {
+    Stream stream;
+    at::Tensor mel_state, vocos_state;  // undefined before the first push
+  };
+
   // Nothing is owned but the state; all must outlive the decoder. `queue` may be shared.
   TensorStreamDecoder(const SoundTensors& sound, const StepRing& ring, c10::Device device, Runtime& runtime, Queue& queue,
                       TensorStreamDecoderOptions options);
@@ -49,16 +62,16 @@ class TensorStreamDecoder {
   void open(std::uint32_t slot, engine::MelPath path);
   void push(std::span<TensorDecodePush> work);  // each slot at most once
 
+  // Out of an opened slot, and into any slot. Both return when the copies are made.
+  Saved save(std::uint32_t slot);
+  void restore(std::uint32_t slot, const Saved& saved);
+  std::size_t saved_bytes(std::uint32_t slot) const;
+
   std::uint32_t lookahead_steps() const noexcept;
   std::uint32_t samples_per_step() const noexcept;
   std::size_t max_samples(std::uint32_t steps) const noexcept;
 
  private:
-  struct Stream {
-    engine::MelPath path = engine::MelPath::kHidden;
-    std::int64_t frames = 0;      // pushed
-    std::int64_t next_block = 0;  // to be written
-  };
   // What one recording was made for.
   struct Shape {
     engine::MelPath path;
@@ -69,6 +82,7 @@ class TensorStreamDecoder {
 
   const MelNetworkTensors& network(engine::MelPath path) const;
   at::Tensor& mel_state(engine::MelPath path);
+  const at::Tensor& mel_state(engine::MelPath path) const;
   std::int64_t delay(engine::MelPath path) const;  // frames between the newest one pushed and the block that can be written
   std::int64_t rows_of(const Shape& shape) const;
   std::int64_t end_block(const Stream& stream, const TensorDecodePush& push, std::int64_t frames) const;

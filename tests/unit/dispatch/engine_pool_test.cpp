@@ -224,11 +224,12 @@ TEST_F(EnginePoolTest, FinishedIdsAreForgotten) {
 }
 
 TEST_F(EnginePoolTest, LoadIsTheSum) {
-  a_.set_load({.queued = 1, .active = 2, .max_active = 3, .max_queued = 4});
-  b_.set_load({.queued = 10, .active = 20, .max_active = 30, .max_queued = 40});
+  a_.set_load({.queued = 1, .active = 2, .parked = 5, .max_active = 3, .max_queued = 4});
+  b_.set_load({.queued = 10, .active = 20, .parked = 50, .max_active = 30, .max_queued = 40});
   const auto load = pool_.load();
   EXPECT_EQ(load.queued, 11U);
   EXPECT_EQ(load.active, 22U);
+  EXPECT_EQ(load.parked, 55U);
   EXPECT_EQ(load.max_active, 33U);
   EXPECT_EQ(load.max_queued, 44U);
 }

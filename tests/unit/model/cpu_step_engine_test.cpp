@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -451,6 +452,178 @@ TEST(CpuStepEngine, AnUtteranceReleasedBeforeItsPrefixLeavesNothingBehind) {
   EXPECT_EQ(engine->prefill_left(second), 10U);
   step_one(*engine, second, 6);
   EXPECT_EQ(engine->prefill_left(engine->acquire(prompt, sampling_of(4)).value()), 4U);
+}
+
+// What a scheduler does with one utterance; `between` is called after every call of the engine and may change the slot.
+Production produce_with(CpuStepEngine& engine, const UtterancePrompt& prompt, const SamplingParams& sampling,
+                        const std::function<void(SlotId& slot)>& between) {
+  const bool text = prompt.stage == engine::Stage::kText;
+  Production result;
+  const auto decode = [&](SlotId slot, std::uint32_t steps, bool last) {
+    std::vector<float> pcm(engine.max_decode_samples(steps, last));
+    // Now and then sound that does not wait for all that follows it.
+    const std::uint32_t lookahead = result.codes.size() % 3 == 0 ? 3 : engine::kExactLookahead;
+    engine::DecodeWork work{.slot = slot, .steps = steps, .last = last, .lookahead = lookahead, .pcm = pcm};
+    engine.decode({&work, 1});
+    result.pcm.insert(result.pcm.end(), pcm.begin(), pcm.begin() + static_cast<std::ptrdiff_t>(work.samples));
+  };
+  SlotId slot = engine.acquire(prompt, sampling).value();
+  between(slot);
+  for (StopReason stop = StopReason::kNone; stop == StopReason::kNone;) {
+    const StepOutcome outcome = step_one(engine, slot, std::min(engine.prefill_left(slot), 4U));
+    stop = outcome.stop;
+    if (outcome.sampled && text) result.tokens.push_back(outcome.token);
+    if (outcome.sampled && !text) result.codes.push_back(outcome.codes);
+    between(slot);
+    if (stop != StopReason::kNone || engine.pending_steps(slot) < 6) continue;
+    decode(slot, 4, false);
+    between(slot);
+  }
+  if (!text) decode(slot, engine.pending_steps(slot), true);
+  engine.release(slot);
+  return result;
+}
+
+// Out of its slot, and into another when others have filled them all with what is theirs.
+void park_and_come_back(CpuStepEngine& engine, SlotId& slot) {
+  const SlotId before = slot;
+  const std::uint32_t prefill_left = engine.prefill_left(slot), pending = engine.pending_steps(slot);
+  const std::size_t bytes = engine.parking_bytes(slot);
+  EXPECT_GT(bytes, 0U);
+  auto parked = engine.park(slot).value();
+  EXPECT_EQ(parked->bytes(), bytes);
+  EXPECT_EQ(engine.prefill_left(before), 0U);
+  EXPECT_EQ(engine.parking_bytes(before), 0U);
+  std::vector<SlotId> others;
+  for (std::uint32_t i = 0; i < engine.info().max_slots; ++i) {
+    UtterancePrompt prompt = prompt_of(17 + i, static_cast<std::int32_t>(3 + i));
+    if (i % 2 == 0) prompt.mel_path = engine::MelPath::kCodes;
+    const SlotId other = engine.acquire(prompt, sampling_of(8, 90 + i)).value();
+    step_one(engine, other, 17 + i);
+    for (int s = 0; s < 4; ++s) step_one(engine, other);
+    decode_one(engine, other, 3, false);
+    others.push_back(other);
+  }
+  EXPECT_EQ(engine.unpark(parked).error().code, ErrorCode::kQueueFull);
+  ASSERT_NE(parked, nullptr);
+  const auto stays = std::find_if(others.begin(), others.end(), [&](SlotId other) { return other.index == before.index; });
+  ASSERT_NE(stays, others.end());
+  for (const SlotId& other : others) {
+    if (other.index != before.index) engine.release(other);
+  }
+  slot = engine.unpark(parked).value();
+  EXPECT_EQ(parked, nullptr);
+  EXPECT_NE(slot.index, before.index);
+  EXPECT_EQ(engine.prefill_left(slot), prefill_left);
+  EXPECT_EQ(engine.pending_steps(slot), pending);
+  engine.release(*stays);
+}
+
+std::vector<Utterance> one_of_each_kind() {
+  std::vector<Utterance> runs;
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    Utterance run{.prompt = prompt_of(9 + r, static_cast<std::int32_t>(r)), .sampling = sampling_of(25, r), .chunk = 24, .start = 0};
+    run.sampling.repetition_penalty = 1.0F + 0.1F * static_cast<float>(r);
+    run.prompt.speaker = std::make_shared<std::vector<float>>(ops::random_floats(64, r));
+    run.prompt.speaker_token = run.prompt.tokens[1];
+    if (r == 1) run.prompt.mel_path = engine::MelPath::kCodes;
+    if (r == 2) run.prompt.audio_prompt = {{1, 2, 3, 4}, {5, 6, 7, 8}, {624, 0, 624, 0}};
+    if (r == 3) run.prompt.stage = engine::Stage::kText, run.prompt.end_token = 5;
+    run.prompt.shared_prefix = 6;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+TEST(CpuStepEngine, AParkedUtteranceGoesOnBitForBitInAnotherSlot) {
+  CpuEngineOptions options = kOptions;
+  options.prefix_cache_bytes = 1 << 20;
+  for (const Formats& formats : kFormats) {
+    SCOPED_TRACE(describe(formats));
+    const auto undisturbed = make_engine(nullptr, kOptions, formats), engine = make_engine(nullptr, options, formats);
+    for (const Utterance& run : one_of_each_kind()) {
+      SCOPED_TRACE(run.sampling.seed);
+      const Production expected = produce_with(*undisturbed, run.prompt, run.sampling, [](SlotId&) {});
+      EXPECT_EQ(expected.codes.size() + expected.tokens.size(), 25U);
+      int moments = 0;
+      const auto got = produce_with(*engine, run.prompt, run.sampling, [&](SlotId& slot) {
+        ++moments;
+        park_and_come_back(*engine, slot);
+      });
+      EXPECT_EQ(got, expected);
+      EXPECT_GT(moments, 27);
+    }
+  }
+}
+
+TEST(CpuStepEngine, AParkedUtteranceTakesWhatItHoldsAndNoMore) {
+  const auto engine = make_engine();
+  const SlotId slot = engine->acquire(prompt_of(9), sampling_of(40)).value();
+  const std::size_t empty = engine->parking_bytes(slot);
+  EXPECT_LT(empty, 4096U) << "no position, no step, no sound";
+  const std::size_t kv_width = 64 / sizes().num_attention_heads * sizes().num_key_value_heads;
+  const std::size_t position = 2 * sizes().num_hidden_layers * kv_width * sizeof(float);
+  step_one(*engine, slot, 9);
+  const std::size_t joined = engine->parking_bytes(slot);
+  EXPECT_GE(joined, empty + 9 * position + 64 * sizeof(float));
+  EXPECT_LE(joined, empty + 16 * position + 64 * sizeof(float)) << "keys lie in groups of 16";
+  decode_one(*engine, slot, 1, false);
+  EXPECT_GT(engine->parking_bytes(slot), joined) << "the sound networks remember";
+  EXPECT_EQ(engine->parking_bytes({.index = 3, .generation = 1}), 0U);
+}
+
+TEST(CpuStepEngine, OnlyWhatWasParkedHereComesBack) {
+  const auto engine = make_engine(), other = make_engine();
+  EXPECT_EQ(engine->park({.index = 1, .generation = 1}).error().code, ErrorCode::kNotFound);
+  std::unique_ptr<engine::ParkedUtterance> parked;
+  EXPECT_EQ(engine->unpark(parked).error().code, ErrorCode::kInvalidArgument);
+  const SlotId slot = engine->acquire(prompt_of(3), sampling_of(4)).value();
+  parked = engine->park(slot).value();
+  EXPECT_EQ(engine->park(slot).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(other->unpark(parked).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(parked, nullptr);
+  parked.reset();  // given up; the slot has been free since it was parked
+  for (std::uint32_t i = 0; i < kOptions.max_slots; ++i) EXPECT_TRUE(engine->acquire(prompt_of(3), sampling_of(4)).ok());
+}
+
+TEST(CpuStepEngine, AParkedUtteranceDoesNotKeepItsPrefixFromOthers) {
+  CpuEngineOptions options = kOptions;
+  options.prefix_cache_bytes = 1 << 20;
+  const auto engine = make_engine(nullptr, options);
+  UtterancePrompt prompt = prompt_of(10);
+  prompt.shared_prefix = 6;
+  const SlotId first = engine->acquire(prompt, sampling_of(4)).value();
+  step_one(*engine, first, 5);
+  const auto parked = engine->park(first).value();
+  const SlotId second = engine->acquire(prompt, sampling_of(4)).value();
+  EXPECT_EQ(engine->prefill_left(second), 10U);
+  step_one(*engine, second, 6);
+  EXPECT_EQ(engine->prefill_left(engine->acquire(prompt, sampling_of(4)).value()), 4U);
+}
+
+TEST(CpuStepEngine, WithoutMemoryForTheCopyAnUtteranceStaysInItsSlot) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << "a sanitizer's allocator does not fail";
+  const auto engine = make_engine();
+  const Utterance run = one_of_each_kind().front();
+  const Production expected = produce_with(*engine, run.prompt, run.sampling, [](SlotId&) {});
+  int failures = 0;
+  const auto got = produce_with(*engine, run.prompt, run.sampling, [&](SlotId& slot) {
+    for (std::int64_t after = 0;; ++after) {
+      std::unique_ptr<engine::ParkedUtterance> parked;
+      testing::allocations_until_failure = after;
+      try {
+        parked = engine->park(slot).value();
+      } catch (const std::bad_alloc&) {
+        ++failures;
+        continue;
+      }
+      testing::allocations_until_failure = -1;
+      slot = engine->unpark(parked).value();
+      return;
+    }
+  });
+  EXPECT_EQ(got, expected);
+  EXPECT_GT(failures, 60);
 }
 
 TEST(CpuStepEngine, TheSeedDecidesTheDraws) {

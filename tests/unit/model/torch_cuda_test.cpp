@@ -39,8 +39,10 @@ class TorchCuda : public ::testing::Test {
     std::vector<float> pcm;
   };
 
-  // Four utterances that join one after the other; odd ones draw, even ones are greedy; decoded in pieces of at most 12 steps.
-  static std::vector<Production> produce(engine::StepEngine& engine) {
+  // Four utterances that join one after the other; odd ones draw, even ones are greedy; decoded in pieces of at most 12 steps. parking:
+  // the odd ones leave their slots again and again.
+  static std::vector<Production> produce(engine::StepEngine& engine, bool parking = false) {
+    std::vector<std::unique_ptr<engine::ParkedUtterance>> parked(kSlots);
     std::vector<Production> results(kSlots);
     std::vector<engine::SlotId> slots(kSlots);
     std::vector<bool> running(kSlots, false);
@@ -57,15 +59,19 @@ class TorchCuda : public ::testing::Test {
         slots[i] = engine.acquire(prompt, sampling).value();
         running[i] = true;
       }
+      for (std::uint32_t i = 1; parking && i < kSlots; i += 2) {
+        if (running[i] && now % 9 == 7) parked[i] = engine.park(slots[i]).value();
+        if (parked[i] != nullptr && now % 9 == 2) slots[i] = engine.unpark(parked[i]).value();
+      }
       std::vector<engine::StepWork> work;
       std::vector<std::uint32_t> rows;
       for (std::uint32_t i = 0; i < kSlots; ++i) {
-        if (!running[i]) continue;
+        if (!running[i] || parked[i] != nullptr) continue;
         work.push_back({.slot = slots[i], .prefill_tokens = std::min(engine.prefill_left(slots[i]), 16U)});
         rows.push_back(i);
       }
       std::vector<engine::StepOutcome> outcomes(work.size());
-      engine.step(work, outcomes);
+      if (!work.empty()) engine.step(work, outcomes);
       for (std::size_t w = 0; w < work.size(); ++w) {
         if (!outcomes[w].sampled) continue;
         const std::uint32_t i = rows[w];
@@ -107,6 +113,15 @@ TEST_F(TorchCuda, IsTheSameTwice) {
   for (std::uint32_t i = 0; i < kSlots; ++i) {
     EXPECT_EQ(first[i].codes, second[i].codes) << i;
     EXPECT_EQ(first[i].pcm, second[i].pcm) << i;
+  }
+}
+
+TEST_F(TorchCuda, ParkedUtterancesGoOnAsIfTheyHadStayed) {
+  const auto engine = load("cuda:0", kFloat32);
+  const auto expected = produce(*engine), got = produce(*engine, true);
+  for (std::uint32_t i = 0; i < kSlots; ++i) {
+    EXPECT_EQ(got[i].codes, expected[i].codes) << i;
+    EXPECT_LE(testing::max_difference(got[i].pcm, expected[i].pcm), 1e-3F) << i;
   }
 }
 

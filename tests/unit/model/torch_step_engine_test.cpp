@@ -135,6 +135,8 @@ struct Utterance {
   std::uint32_t start = 0;        // step at which it joins
   std::uint32_t pause_every = 0;  // it sits out every n-th step; 0 = none
   std::uint32_t cancel_at = ~0U;  // step at which it is released unfinished
+  std::uint32_t park_at = ~0U;    // step at which it is parked
+  std::uint32_t back_at = ~0U;    // and has a slot again, when one is free
 };
 
 std::vector<Production> produce(engine::StepEngine& engine, const std::vector<Utterance>& runs) {
@@ -144,16 +146,26 @@ std::vector<Production> produce(engine::StepEngine& engine, const std::vector<Ut
   };
   std::vector<Production> results(runs.size());
   std::vector<Active> active;
+  std::vector<std::unique_ptr<engine::ParkedUtterance>> parked(runs.size());
   std::size_t finished = 0;
   for (std::uint32_t now = 0; finished < runs.size(); ++now) {
     for (std::size_t r = 0; r < runs.size(); ++r) {
       if (runs[r].start == now) active.push_back({r, engine.acquire(runs[r].prompt, runs[r].sampling).value()});
+      if (parked[r] == nullptr || runs[r].back_at > now) continue;
+      if (const auto slot = engine.unpark(parked[r]); slot.ok()) active.push_back({r, *slot});
     }
     for (std::size_t i = active.size(); i-- > 0;) {
-      if (runs[active[i].run].cancel_at != now) continue;
-      engine.release(active[i].slot);
+      const std::size_t run = active[i].run;
+      if (runs[run].cancel_at != now && runs[run].park_at != now) continue;
+      if (runs[run].park_at == now) {
+        const std::size_t bytes = engine.parking_bytes(active[i].slot);
+        parked[run] = engine.park(active[i].slot).value();
+        EXPECT_EQ(parked[run]->bytes(), bytes);
+      } else {
+        engine.release(active[i].slot);
+        ++finished;
+      }
       active.erase(active.begin() + static_cast<std::ptrdiff_t>(i));
-      ++finished;
     }
     std::vector<engine::StepWork> work;
     std::vector<std::size_t> taking;
@@ -164,7 +176,7 @@ std::vector<Production> produce(engine::StepEngine& engine, const std::vector<Ut
       taking.push_back(i);
     }
     std::vector<StepOutcome> outcomes(work.size());
-    engine.step(work, outcomes);
+    if (!work.empty()) engine.step(work, outcomes);
     for (std::size_t w = work.size(); w-- > 0;) {
       const Active& row = active[taking[w]];
       Production& result = results[row.run];
@@ -292,6 +304,55 @@ TEST(TensorStepEngine, ComingAndGoingDisturbsNobody) {
     options.run_ahead = run_ahead;
     expect_equal(produce(*make_engine(options), runs), expected);
   }
+}
+
+// Each leaves its slot once and comes back some steps later, when others have been in its slot and its lane, all at different moments:
+// in the middle of the prompt, with steps pending, with a step on the way.
+TEST(TensorStepEngine, ParkedUtterancesGoOnAsIfTheyHadStayed) {
+  for (const bool run_ahead : {false, true}) {
+    for (std::uint32_t moment = 0; moment < 20; moment += run_ahead ? 1 : 3) {
+      SCOPED_TRACE(moment);
+      std::vector<Utterance> runs = mixed_utterances();
+      for (std::uint32_t r = 0; r < runs.size(); ++r) {
+        runs[r].park_at = runs[r].start + (moment + 3 * r) % 20;
+        runs[r].back_at = runs[r].park_at + 1 + r % 4 * 3;
+      }
+      TensorEngineOptions options = kOptions;
+      options.run_ahead = run_ahead;
+      expect_equal(produce(*make_engine(options), runs), expected_mixed());
+    }
+  }
+}
+
+TEST(TensorStepEngine, ParkedUtterancesOfSeveralPieces) {
+  std::vector<Utterance> runs = mixed_utterances();
+  for (std::uint32_t r = 0; r < runs.size(); ++r) {
+    runs[r].park_at = runs[r].start + 4 + r;
+    runs[r].back_at = runs[r].park_at + 3;
+  }
+  TensorEngineOptions options = kOptions;
+  options.run_ahead = true;
+  expect_equal(produce(*make_engine(options, load_model_tensors({}, {{0, 2, kHost}, {2, 1, kHost}})), runs), expected_mixed());
+}
+
+TEST(TensorStepEngine, OnlyWhatWasParkedHereComesBackWhenASlotIsFree) {
+  const auto engine = make_engine(), other = make_engine();
+  EXPECT_EQ(engine->park({.index = 1, .generation = 1}).error().code, ErrorCode::kNotFound);
+  std::unique_ptr<engine::ParkedUtterance> parked;
+  EXPECT_EQ(engine->unpark(parked).error().code, ErrorCode::kInvalidArgument);
+  const SlotId slot = engine->acquire(prompt_of(3), sampling_of(4)).value();
+  EXPECT_GT(engine->parking_bytes(slot), 0U);
+  parked = engine->park(slot).value();
+  EXPECT_EQ(engine->parking_bytes(slot), 0U);
+  EXPECT_EQ(engine->park(slot).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(other->unpark(parked).error().code, ErrorCode::kInvalidArgument);
+  std::vector<SlotId> slots;
+  for (std::uint32_t i = 0; i < kSlots; ++i) slots.push_back(engine->acquire(prompt_of(3), sampling_of(4)).value());
+  EXPECT_EQ(engine->unpark(parked).error().code, ErrorCode::kQueueFull);
+  EXPECT_NE(parked, nullptr);
+  engine->release(slots[3]);
+  EXPECT_EQ(engine->unpark(parked).value().index, slots[3].index);
+  EXPECT_EQ(parked, nullptr);
 }
 
 TEST(TensorStepEngine, SlotsRunOutComeBackAndNeverUnderTheSameId) {
@@ -486,14 +547,21 @@ TEST(TensorStepEngine, EveryFailureOfTheDeviceIsSurvived) {
       TensorStepEngine engine(shared_model(), std::make_unique<FailingRuntime>(plan), options);
       const SlotId waiting = engine.acquire(waiting_prompt, sampling_of(10, 9)).value();
       std::vector<engine::CodeFrame> codes{step_one(engine, waiting, 6).codes};
-      const SlotId slot = engine.acquire(prompt_of(9), sampling_of(20)).value();
+      SlotId slot = engine.acquire(prompt_of(9), sampling_of(20)).value();
+      std::unique_ptr<engine::ParkedUtterance> parked;
+      const auto park_and_come_back = [&] {
+        parked = engine.park(slot).value();
+        slot = engine.unpark(parked).value();
+      };
       plan->calls_left = calls;
       bool failed = false;
       try {
         step_one(engine, slot, 5);
+        park_and_come_back();
         step_one(engine, slot, 4);
         for (int i = 0; i < 3; ++i) step_one(engine, slot);
         decode_one(engine, slot, 4, false);
+        park_and_come_back();
       } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "the device failed");
         failed = true;

@@ -53,6 +53,20 @@ TEST(Metrics, PrefixesOfSeveralEnginesAddUp) {
   EXPECT_THAT(text, HasSubstr("tts_prefix_cache_bytes 600\n"));
 }
 
+TEST(Metrics, WhoIsParkedComesBackOrEnds) {
+  Metrics metrics;
+  metrics.utterance_parked(1000);
+  metrics.utterance_parked(200);
+  metrics.utterance_parked(30);
+  metrics.utterance_unparked(200);
+  metrics.parked_utterance_ended(1000);
+  const auto text = metrics.render();
+  EXPECT_THAT(text, HasSubstr("tts_parked_utterances 1\n"));
+  EXPECT_THAT(text, HasSubstr("tts_parked_bytes 30\n"));
+  EXPECT_THAT(text, HasSubstr("tts_parked_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("tts_unparked_total 1\n"));
+}
+
 TEST(Metrics, CapacityIsBroughtUpToDateBeforeItIsRead) {
   Metrics metrics;
   EXPECT_THAT(metrics.render(), HasSubstr("tts_realtime_streams 0\n"));

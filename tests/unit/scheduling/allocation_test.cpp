@@ -1,6 +1,7 @@
 // A turn in which nobody comes or goes allocates nothing: counted by replacing the global allocation functions of this program.
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -56,6 +57,45 @@ TEST(Allocations, NoneInASteadyTurn) {
   for (int i = 0; i < 400; ++i) loop.turn();  // prompts, first chunks, steady chunks
   EXPECT_EQ(allocations - joining, 0U);
   EXPECT_GT(sink->heard, 24000U);
+}
+
+// Rows that pause, in slots and parked, and one whose pause has ended and for whom there is no slot.
+TEST(Allocations, NoneWhileOthersAreParked) {
+  SchedulerOptions options;
+  options.batch_window = std::chrono::milliseconds(0);
+  options.max_batch = 4;
+  options.max_parked_mb = 3;  // of 1 MiB each
+  test::FakeEngine engine;
+  test::ManualClock clock;
+  observability::Metrics metrics;
+  Mailbox mailbox(options.max_queue, options.max_wait, clock, metrics);
+  Progress progress({}, clock.now());
+  EngineLoop loop(engine, options, clock, metrics, mailbox, progress);
+  const auto sink = std::make_shared<CountingSink>();
+  std::vector<engine::UtteranceId> ids;
+  const auto submit = [&] {
+    engine::UtteranceRequest request;
+    request.prompt.tokens.assign(500, 7);
+    ids.push_back(*mailbox.post(std::move(request), sink));
+  };
+  for (int i = 0; i < 4; ++i) submit();
+  for (int i = 0; i < 20; ++i) loop.turn();
+  for (const auto id : ids) mailbox.set_paused(id, true);
+  loop.turn();
+  clock.advance(options.park_after);
+  for (int i = 0; i < 3; ++i) submit();
+  loop.turn();
+  ASSERT_EQ(loop.parked(), 3U);
+  submit();  // waits: the cap is reached
+  mailbox.set_paused(ids[0], false);  // changes places with the one that is paused in its slot
+  loop.turn();
+  mailbox.set_paused(ids[1], false);
+  loop.turn();
+  const std::size_t before = allocations;
+  for (int i = 0; i < 200; ++i) loop.turn();
+  EXPECT_EQ(allocations - before, 0U);
+  EXPECT_EQ(loop.parked(), 3U);
+  EXPECT_EQ(loop.active(), 4U);
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/fake_engine.h"
-#include "support/manual_clock.h"
-#include "support/recording_sink.h"
+#include "bench.h"
 
 namespace tts::scheduling {
 namespace {
@@ -17,58 +15,6 @@ using test::RecordingSink;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-SchedulerOptions at_once() {
-  SchedulerOptions options;
-  options.batch_window = milliseconds(0);
-  return options;
-}
-
-engine::UtteranceRequest request_of(std::size_t prompt_tokens, std::uint64_t seed = 1) {
-  engine::UtteranceRequest request;
-  for (std::size_t i = 0; i < prompt_tokens; ++i) request.prompt.tokens.push_back(static_cast<std::int32_t>(i + 1));
-  request.sampling.seed = seed;
-  return request;
-}
-
-class Bench {
- public:
-  explicit Bench(SchedulerOptions options = at_once(), test::FakeEngineOptions engine_options = {})
-      : options_(std::move(options)), engine_(std::move(engine_options), control) {}
-
-  std::shared_ptr<RecordingSink> submit(engine::UtteranceRequest request) {
-    auto sink = std::make_shared<RecordingSink>();
-    auto id = mailbox.post(std::move(request), sink);
-    EXPECT_TRUE(id.ok());
-    last_id = *id;
-    return sink;
-  }
-
-  EngineLoop::Turn turn() { return loop.turn(); }
-
-  void run_until_idle() {
-    for (int i = 0; i < 100000; ++i) {
-      if (!turn().worked) return;
-    }
-    FAIL() << "the loop never became idle";
-  }
-
-  bool exports(const std::string& line) const { return metrics.render().find(line) != std::string::npos; }
-
-  std::shared_ptr<test::FakeEngineControl> control = std::make_shared<test::FakeEngineControl>();
-  test::ManualClock clock;
-  observability::Metrics metrics;
-  engine::UtteranceId last_id = 0;
-
- private:
-  SchedulerOptions options_;
-  test::FakeEngine engine_;
-
- public:
-  Mailbox mailbox{options_.max_queue, options_.max_wait, clock, metrics};
-  Progress progress{{}, clock.now()};
-  EngineLoop loop{engine_, options_, clock, metrics, mailbox, progress};
-};
 
 TEST(EngineLoop, SpeaksOneUtteranceExactly) {
   Bench bench;

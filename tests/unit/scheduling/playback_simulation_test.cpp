@@ -500,6 +500,176 @@ TEST(PlaybackSimulation, TurnsLeaveNoGaps) {
   EXPECT_EQ(gaps(listeners), 0) << milliseconds_of(silence(listeners));
 }
 
+// Somebody whose link takes less sound than is spoken: the sender holds what has not left, and pauses the engine while that is too much.
+class SlowReader {
+ public:
+  static constexpr double kHigh = 2, kLow = 1;  // seconds of sound held
+
+  // pace: seconds of sound taken in a second.
+  SlowReader(Simulation& simulation, double pace, std::uint32_t steps = 600)
+      : simulation_(simulation),
+        pace_(pace),
+        listener_(simulation.ask({.steps = steps})),
+        id_(simulation.last_id),
+        looked_(simulation.clock.now()) {}
+
+  void look() {
+    const TimePoint now = simulation_.clock.now();
+    const double made = static_cast<double>(listener_->samples()) / 24000;
+    taken_ = std::min(made, taken_ + pace_ * std::chrono::duration<double>(now - std::exchange(looked_, now)).count());
+    const double held = made - taken_;
+    if (!paused_ && held > kHigh) set_paused(true);
+    if (paused_ && held <= kLow) set_paused(false);
+  }
+
+  void set_pace(double pace) { pace_ = pace; }
+  bool paused() const noexcept { return paused_; }
+  double taken() const noexcept { return taken_; }
+  const Listener& listener() const noexcept { return *listener_; }
+
+ private:
+  void set_paused(bool paused) {
+    paused_ = paused;
+    simulation_.set_paused(id_, paused);
+  }
+
+  Simulation& simulation_;
+  double pace_;
+  std::shared_ptr<Listener> listener_;
+  engine::UtteranceId id_;
+  TimePoint looked_;
+  double taken_ = 0;
+  bool paused_ = false;
+};
+
+struct NoticedBy {
+  double median_ms = 0, p95_ms = 0;
+  int gaps = 0, refused = 0;
+  std::size_t served = 0;
+};
+
+NoticedBy noticed(const Crowd& crowd) {
+  return {.median_ms = quantile_of_first_sound(crowd.served, 0.5),
+          .p95_ms = quantile_of_first_sound(crowd.served, 0.95),
+          .gaps = gaps(crowd.served),
+          .refused = crowd.refused,
+          .served = crowd.served.size()};
+}
+
+TEST(PlaybackSimulation, MoreSlowReadersThanSlotsAndOthersNoticeNothing) {
+  constexpr std::uint32_t kSlots = 32, kSlow = 100;
+  Simulation crowded(kSmall, with(kSlots), kSmallLookahead), alone(kSmall, with(kSlots), kSmallLookahead);
+  crowded.warm_up();
+  alone.warm_up();
+  std::vector<SlowReader> slow;
+  const TimePoint begin = crowded.clock.now();
+  const auto look_at_slow = [&] {
+    if (slow.size() < kSlow && crowded.clock.now() >= begin + slow.size() * milliseconds(200)) slow.emplace_back(crowded, 0);
+    for (auto& one : slow) one.look();
+  };
+  crowded.run_for(seconds(22), look_at_slow);
+  EXPECT_EQ(slow.size(), kSlow);
+  EXPECT_TRUE(std::all_of(slow.begin(), slow.end(), [](const SlowReader& one) { return one.paused(); }));
+  EXPECT_EQ(crowded.loop.active() + crowded.loop.parked(), kSlow);
+  EXPECT_EQ(crowded.loop.active(), kSlots) << "nobody waits";
+
+  const double per_second = 0.5 * alone.loop.realtime_streams() / 5.12;
+  const auto others = noticed(poisson(crowded, per_second, seconds(20))), undisturbed = noticed(poisson(alone, per_second, seconds(20)));
+  EXPECT_GT(others.served, 100U);
+  EXPECT_NEAR(static_cast<double>(others.served), static_cast<double>(undisturbed.served), 1);
+  EXPECT_EQ(others.gaps, 0);
+  EXPECT_EQ(others.refused, 0);
+  EXPECT_LT(others.median_ms, undisturbed.median_ms + 3);
+  EXPECT_LT(others.p95_ms, undisturbed.p95_ms + 10);
+
+  for (auto& one : slow) one.set_pace(1);
+  crowded.run_for(seconds(30), [&] {
+    for (auto& one : slow) one.look();
+  });
+  for (const auto& one : slow) {
+    EXPECT_TRUE(one.listener().done());
+    EXPECT_EQ(one.listener().samples(), 600U * 512 - 256);
+  }
+  EXPECT_EQ(crowded.loop.parked(), 0U);
+  EXPECT_EQ(crowded.control->parked, 0U);
+  EXPECT_THAT(crowded.control->breaches(), testing::IsEmpty());
+}
+
+// They take a little all the time, so that each comes back for more every few seconds.
+TEST(PlaybackSimulation, SlowReadersWhoComeAndGoDisturbNobody) {
+  constexpr std::uint32_t kSlow = 100;
+  Simulation simulation(kSmall, with(32), kSmallLookahead);
+  simulation.warm_up();
+  std::vector<SlowReader> slow;
+  Listeners others;
+  std::mt19937 random(3);
+  std::exponential_distribution<double> pause(2.0);
+  const TimePoint begin = simulation.clock.now();
+  TimePoint next = begin + seconds(22);
+  simulation.run_for(seconds(60), [&] {
+    const TimePoint now = simulation.clock.now();
+    if (slow.size() < kSlow && now >= begin + slow.size() * milliseconds(200)) slow.emplace_back(simulation, 0.1, 1900);
+    for (auto& one : slow) one.look();
+    for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) {
+      others.push_back(simulation.ask());
+    }
+  });
+  ASSERT_THAT(others, Each(testing::NotNull())) << "nobody is refused";
+  EXPECT_GT(others.size(), 50U);
+  EXPECT_EQ(gaps(others), 0) << milliseconds_of(silence(others));
+  EXPECT_LT(quantile_of_first_sound(others, 0.95), 300);
+  for (const auto& one : slow) EXPECT_GT(one.taken(), 0.1 * 35) << "they have what their links carry";
+  EXPECT_FALSE(simulation.exports("tts_unparked_total 0"));
+  EXPECT_THAT(simulation.control->breaches(), testing::IsEmpty());
+}
+
+TEST(PlaybackSimulation, WhoComesBackWaitsForOneSlotAtMost) {
+  Simulation simulation(kSmall, with(4), kSmallLookahead);
+  simulation.warm_up();
+  SlowReader slow(simulation, 0);
+  simulation.run_for(milliseconds(2500), [&] { slow.look(); });
+  ASSERT_TRUE(slow.paused());
+  Listeners others, newcomers;
+  for (std::uint32_t i = 0; i < 4; ++i) others.push_back(simulation.ask({.steps = 400 + 400 * i}));
+  simulation.run_for(milliseconds(50));
+  ASSERT_EQ(simulation.loop.parked(), 1U);
+  for (int i = 0; i < 3; ++i) newcomers.push_back(simulation.ask());
+  slow.set_pace(100);  // the link is back, and takes all there is
+  const auto held = slow.listener().samples();
+  while (!others[0]->done()) {
+    simulation.run_for(milliseconds(1), [&] { slow.look(); });
+    EXPECT_EQ(slow.listener().samples(), held);
+  }
+  simulation.run_for(milliseconds(40), [&] { slow.look(); });
+  EXPECT_GT(slow.listener().samples(), held);
+  for (const auto& one : newcomers) EXPECT_FALSE(one->first_sound()) << "they waited longer, but they are not heard yet";
+}
+
+TEST_P(Machines, WhoPausesLeavesTheMachineToOthers) {
+  Simulation simulation(costs(), with(256), lookahead());
+  simulation.warm_up();
+  const std::uint32_t streams = simulation.loop.realtime_streams();
+  std::vector<engine::UtteranceId> ids;
+  for (std::uint32_t i = 0; i < streams; ++i) {
+    ASSERT_NE(simulation.ask({.steps = 1900}), nullptr);
+    ids.push_back(simulation.last_id);
+  }
+  simulation.run_for(seconds(6));
+  const auto kept_out = simulation.ask();
+  simulation.run_for(milliseconds(500));
+  EXPECT_FALSE(kept_out->first_sound());
+  for (const auto id : ids) simulation.set_paused(id, true);
+  Listeners others{kept_out};
+  for (std::uint32_t i = 1; i < streams; ++i) {
+    others.push_back(simulation.ask({.steps = 400}));
+    simulation.run_for(milliseconds(100));
+  }
+  simulation.run_for(seconds(3));
+  EXPECT_EQ(gaps(others), 0) << milliseconds_of(silence(others));
+  for (const auto& one : others) EXPECT_TRUE(one->first_sound());
+  EXPECT_EQ(simulation.loop.parked(), 0U) << "there are slots for all";
+}
+
 INSTANTIATE_TEST_SUITE_P(Costs, Machines, testing::Values(std::tuple(kSmall, kSmallLookahead), std::tuple(kLarge, kLargeLookahead)));
 
 }  // namespace

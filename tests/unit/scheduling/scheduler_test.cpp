@@ -38,6 +38,7 @@ class SchedulerTest : public ::testing::Test {
     scheduler_.reset();
     EXPECT_THAT(control_->breaches(), IsEmpty());
     EXPECT_EQ(control_->slots_in_use, 0U);
+    EXPECT_EQ(control_->parked, 0U);
   }
 
   test::Gate gate_;
@@ -105,6 +106,43 @@ TEST_F(SchedulerTest, LoadQueueBoundAndCancelWhileTheEngineIsBusy) {
   EXPECT_TRUE(waiting->summary().has_value());
 }
 
+TEST_F(SchedulerTest, WhoPausesMakesRoomAndGoesOnAfterwards) {
+  SchedulerOptions options{.max_batch = 1, .max_queue = 64, .batch_window = milliseconds(0)};
+  options.park_after = milliseconds(0);
+  start(options);
+  const auto request = request_of(400);
+  const auto slow = std::make_shared<RecordingSink>();
+  slow->pcm_hook = [&](std::size_t) {
+    if (slow->pieces().size() == 1) scheduler_->set_paused(1, true);
+  };
+  ASSERT_EQ(*scheduler_->submit(request, slow), 1U);
+  const auto other = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(scheduler_->submit(request_of(12), other).ok());
+  other->wait();
+  EXPECT_TRUE(other->summary().has_value());
+  EXPECT_EQ(scheduler_->load().parked, 1U);
+  EXPECT_EQ(scheduler_->load().queued, 0U);
+  EXPECT_EQ(slow->pieces().size(), 1U);
+  scheduler_->set_paused(1, false);
+  slow->wait();
+  EXPECT_EQ(slow->pcm(), FakeVoice(request.prompt, request.sampling).all(800));
+}
+
+TEST_F(SchedulerTest, StoppingAtOnceEndsParkedUtterances) {
+  SchedulerOptions options{.max_batch = 1, .max_queue = 64, .batch_window = milliseconds(0)};
+  options.park_after = milliseconds(0);
+  start(options);
+  const auto slow = std::make_shared<RecordingSink>();
+  slow->pcm_hook = [&](std::size_t) { scheduler_->set_paused(1, true); };
+  ASSERT_EQ(*scheduler_->submit(request_of(400), slow), 1U);
+  const auto other = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(scheduler_->submit(request_of(12), other).ok());
+  other->wait();
+  scheduler_.reset();
+  EXPECT_EQ(slow->error()->code, ErrorCode::kUnavailable);
+  EXPECT_EQ(slow->finals(), 1);
+}
+
 TEST_F(SchedulerTest, StopLetsAcceptedWorkFinish) {
   start();
   const auto request = request_of(300);
@@ -154,7 +192,7 @@ TEST_F(SchedulerTest, Stress) {
   control_->before_decode = [](std::uint64_t call) {
     if (call % 61 == 0) throw std::runtime_error("injected");
   };
-  start({.max_batch = 8, .max_queue = 1000, .batch_window = milliseconds(0)});
+  start({.max_batch = 8, .max_queue = 1000, .batch_window = milliseconds(0), .park_after = milliseconds(0)});
   constexpr int kThreads = 4;
   constexpr int kEach = 60;
   std::atomic<int> undisturbed{0};

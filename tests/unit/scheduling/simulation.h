@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "engine_loop.h"
@@ -22,6 +23,7 @@ struct MachineCosts {  // milliseconds
   // A row whose keys and values are not among those of the `cached_rows` read last has to fetch them.
   double fetch = 0;
   std::size_t cached_rows = 0;
+  double park = 0.5;  // a row out of its slot, or back into one
 };
 
 class Listener final : public engine::UtteranceSink {
@@ -102,6 +104,7 @@ class Simulation {
       }
       spend(costs_.decode + costs_.decoder_step * steps);
     };
+    control->before_park = control->before_unpark = [this] { spend(costs_.park); };
   }
 
   std::shared_ptr<Listener> listener(double pace = 1) { return std::make_shared<Listener>(clock, pace); }
@@ -132,13 +135,22 @@ class Simulation {
     return nullptr;
   }
 
+  void set_paused(engine::UtteranceId id, bool paused) {
+    mailbox.set_paused(id, paused);
+    if (paused) {
+      paused_.insert(id);
+    } else {
+      paused_.erase(id);
+    }
+  }
+
   // Turns until then; arrivals may come from `each_turn`.
   void run_until(TimePoint end, const std::function<void()>& each_turn = {}) {
     while (clock.now() < end) {
       if (each_turn) each_turn();
       const auto turn = loop.turn();
       if (!turn.worked) {
-        if (loop.active() > 0) ++stood_still;  // nobody pauses in a simulation
+        if (loop.active() > 0 && paused_.empty()) ++stood_still;
         constexpr Duration kNap = std::chrono::milliseconds(1);
         clock.advance(std::max(Duration(1), std::min({kNap, end - clock.now(), turn.wake_at - clock.now()})));
       }
@@ -167,7 +179,7 @@ class Simulation {
   std::vector<std::uint32_t> lookaheads;  // of all decodes
   int decodes = 0;
   std::uint64_t steps = 0;  // of all rows
-  int stood_still = 0;  // turns in which utterances had slots and nothing was done
+  int stood_still = 0;  // turns in which utterances had slots, nobody paused, and nothing was done
   engine::UtteranceId last_id = 0;
   std::optional<Error> refusal;
 
@@ -198,6 +210,7 @@ class Simulation {
   std::uint64_t seed_ = 0;
   double most_prefill_ = 0;
   std::vector<std::uint32_t> cached_;  // slots, the one read last at the end
+  std::set<engine::UtteranceId> paused_;
 
  public:
   Mailbox mailbox{options_.max_queue, options_.max_wait, clock, metrics};

@@ -27,13 +27,14 @@ TEST(SchedulerOptions, EveryProblemIsListed) {
   options.prefill_chunk = 0;
   options.chunk_ramp = {4, 0};
   options.chunk_steps = 0;
+  options.park_after = std::chrono::milliseconds(-1);
   options.stop_grace = std::chrono::milliseconds(-1);
   options.max_failures_in_a_row = 0;
   options.failure_cooldown = std::chrono::milliseconds(-1);
   options.hang_limit = std::chrono::milliseconds(0);
   auto info = test::FakeEngineOptions{}.info;
   info.max_pending_steps = 0;
-  EXPECT_EQ(problems(options, info).size(), 16U);
+  EXPECT_EQ(problems(options, info).size(), 17U);
 }
 
 TEST(SchedulerOptions, TheBatchMustFitTheEngine) {
