@@ -8,6 +8,14 @@ namespace tts::audio {
 namespace {
 
 class OpusPacketEncoder final : public Encoder {
+  auto writer(Bytes& out) {
+    return [this, &out](std::span<const std::uint8_t> packet) {
+      ++packets_;
+      put_u16(out, static_cast<std::uint32_t>(packet.size()));
+      out.insert(out.end(), packet.begin(), packet.end());
+    };
+  }
+
  public:
   explicit OpusPacketEncoder(std::unique_ptr<OpusPackets> opus) : opus_(std::move(opus)) {}
 
@@ -27,14 +35,6 @@ class OpusPacketEncoder final : public Encoder {
   std::uint32_t pre_skip() const noexcept override { return opus_->lookahead(); }
 
  private:
-  auto writer(Bytes& out) {
-    return [this, &out](std::span<const std::uint8_t> packet) {
-      ++packets_;
-      put_u16(out, static_cast<std::uint32_t>(packet.size()));
-      out.insert(out.end(), packet.begin(), packet.end());
-    };
-  }
-
   std::unique_ptr<OpusPackets> opus_;
   std::uint64_t packets_ = 0;
 };

@@ -148,11 +148,13 @@ class Loader {
     config.server.admin.port = admin.port;
     config.server.admin.max_connections = admin.max_connections;
     config.server.admin.cors_origin.clear();
+    config.server.admin.reuse_port = false;  // which of several processes answers a probe must not be chance
   }
 
   void cross_check() {
     const auto& config = loaded_.config;
-    const auto& [http, admin, threads] = config.server;
+    const auto& http = config.server.http;
+    const auto& admin = config.server.admin;
     if (http.port != 0 && http.port == admin.port) problem("server.port and admin.port are both " + std::to_string(http.port));
     if (config.synthesis.log.low_water_bytes > config.synthesis.log.high_water_bytes) {
       problem("synthesis.low_water_bytes (" + std::to_string(config.synthesis.log.low_water_bytes) +

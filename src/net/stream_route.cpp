@@ -64,7 +64,7 @@ Awaitable<void> open(const StreamSocket::Parts& parts, Exchange& exchange) {
   if (!origin_allowed(request, parts.options)) {
     parts.metrics.rejected("origin");
     const std::string body =
-        R"({"error":{"message":"this origin may not connect; the operator can allow it (stream.allowed_origins)","type":"invalid_request_error","param":null,"code":"forbidden_origin"}})";
+        R"x({"error":{"message":"this origin may not connect; the operator can allow it (stream.allowed_origins)","type":"invalid_request_error","param":null,"code":"forbidden_origin"}})x";
     co_await exchange.reply(403, "application/json", body);
     co_return;
   }

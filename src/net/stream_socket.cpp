@@ -176,7 +176,7 @@ Awaitable<void> StreamSocket::wait_for_news(Duration look_again_in) {
 Awaitable<void> StreamSocket::close(CloseCode code, std::string reason) {
   if (std::exchange(closing_, true)) co_return;
   parts_.metrics.socket_close_sent(static_cast<std::uint16_t>(code));
-  const websocket::close_reason why(static_cast<std::uint16_t>(code), reason);
+  const websocket::close_reason why(static_cast<websocket::close_code>(code), reason);
   co_await socket_.async_close(why, kAwait);
 }
 
