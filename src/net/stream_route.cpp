@@ -52,8 +52,9 @@ Error wrong(std::string message) { return {ErrorCode::kInvalidArgument, std::mov
 Awaitable<void> open(const StreamSocket::Parts& parts, Exchange& exchange) {
   const auto& request = exchange.request;
   if (!request.upgrade || request.method != "GET") {
-    co_await exchange.reply_error(wrong("this is a WebSocket; connect with one (ws://.../v1/stream, subprotocol tts.v1)"),
-                                  {{"Upgrade", "websocket"}});
+    HeaderList headers;
+    headers.emplace_back("Upgrade", "websocket");
+    co_await exchange.reply_error(wrong("this is a WebSocket; connect with one (ws://.../v1/stream, subprotocol tts.v1)"), std::move(headers));
     co_return;
   }
   const auto protocols = protocols_of(*request.upgrade);
@@ -81,7 +82,8 @@ Awaitable<void> open(const StreamSocket::Parts& parts, Exchange& exchange) {
     co_await exchange.reply_error(attachment.error());
     co_return;
   }
-  HeaderList headers{{"X-Request-Id", request.request_id}};
+  HeaderList headers;
+  headers.emplace_back("X-Request-Id", request.request_id);
   if (protocols.ours) headers.emplace_back("Sec-WebSocket-Protocol", kProtocol);
   exchange.status = 101;
   if (!co_await socket.run(*request.upgrade, headers, std::move(attachment).value())) exchange.status = 400;
