@@ -62,7 +62,7 @@ class Ours(ServerProcess):
 
     def __init__(self, name: str, latency: str, model: Path, threads: int, slots: int):
         weights, kv, sound = FORMATS[name]
-        super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--weights", weights, "--kv", kv, "--sound", sound,
+        super().__init__("--compute-threads", str(threads), "--max-batch", str(slots), "--max-wait-ms", "0", "--weights", weights, "--kv", kv, "--sound", sound,
                          "--latency", latency, model=model)
         self.name, self.latency = name, latency
 
