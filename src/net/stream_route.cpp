@@ -47,6 +47,14 @@ Protocols protocols_of(const UpgradeRequest& upgrade) {
   return protocols;
 }
 
+// 16 bytes in base64 (RFC 6455 4.1). Nothing depends on them, but whoever sends something else does not speak WebSocket.
+bool is_key(boost::beast::string_view key) {
+  constexpr std::size_t kLength = 24;
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return key.size() == kLength && key.ends_with("==") &&
+         std::string_view(key.data(), kLength - 2).find_first_not_of(kDigits) == std::string_view::npos;
+}
+
 Error wrong(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message), {}, {}}; }
 
 Awaitable<void> open(const StreamSocket::Parts& parts, Exchange& exchange) {
@@ -55,6 +63,10 @@ Awaitable<void> open(const StreamSocket::Parts& parts, Exchange& exchange) {
     HeaderList headers;
     headers.emplace_back("Upgrade", "websocket");
     co_await exchange.reply_error(wrong("this is a WebSocket; connect with one (ws://.../v1/stream, subprotocol tts.v1)"), std::move(headers));
+    co_return;
+  }
+  if (!is_key((*request.upgrade)[http::field::sec_websocket_key])) {
+    co_await exchange.reply_error(wrong("Sec-WebSocket-Key must be 16 bytes in base64"));
     co_return;
   }
   const auto protocols = protocols_of(*request.upgrade);
