@@ -14,8 +14,9 @@ namespace tts::text {
 //
 // Pieces end where sentences end, so that a front end finds in them the sentences it would find in the whole text. They may differ where a
 // sentence's end is only seen with what stands on its other side: closing marks that come after a full-width stop begin the next piece;
-// a number that begins a piece and is followed by ". " is taken for that of a list's item; short sentences are grouped within a piece;
-// and the language of a number without words beside it is that of its piece.
+// what begins a piece is read as if it began the text: a number followed by ". " as that of a list's item, letters as an abbreviation or
+// an address whatever dots or quotes they stuck to; short sentences are grouped within a piece; and the language of a number without words
+// beside it is that of its piece.
 class IncrementalText {
  public:
   // max_delay: how long text may be held before take_due() gives it out without a sentence's end; 0 = for ever.

@@ -71,6 +71,13 @@ class IncrementalTest : public ServiceTest {
     return packets;
   }
 
+  // Waits until all that was flushed is spoken and everything about it has been noted; returns the number of the last packet.
+  std::uint32_t until_quiet(Synthesis& synthesis, std::uint32_t from = 1) {
+    const auto seq = until_flushed(synthesis, from).back()->seq;
+    synthesis.flush_text();
+    return until_flushed(synthesis, seq + 1).back()->seq;
+  }
+
   std::string said(std::size_t index) const {
     std::string text;
     for (const auto token : engine_.utterance(index).request.prompt.tokens) {
@@ -310,8 +317,7 @@ TEST_F(IncrementalTest, ASilenceForWantOfTextIsOwedToNobody) {
   synthesis->flush_text();
   engine_.wait_submitted(1);
   speak(0, tone(9000));
-  const auto packets = until_flushed(*synthesis);
-  synthesis->log().acknowledge(packets.back()->seq);
+  synthesis->log().acknowledge(until_quiet(*synthesis));
   clock_.advance(seconds(10));
   append(synthesis, "Two.");
   synthesis->flush_text();
@@ -332,9 +338,7 @@ TEST_F(IncrementalTest, WaitingForTextIsNoWork) {
   engine_.wait_submitted(1);
   clock_.advance(milliseconds(500));
   speak(0, tone(24000));
-  const auto seq = until_flushed(*synthesis, 2).back()->seq;
-  synthesis->flush_text();
-  until_flushed(*synthesis, seq + 1);  // so that the wait has begun
+  until_quiet(*synthesis, 2);
   clock_.advance(seconds(100));
   synthesis->end_text();
   test::wait_end(synthesis->log());

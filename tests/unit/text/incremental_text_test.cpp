@@ -167,7 +167,7 @@ Strings cut_anywhere(const std::string& text, std::mt19937& random) {
 
 TEST(IncrementalText, HoweverItComesTheSentencesAreThoseOfTheWhole) {
   const Strings words = {
-      "你好", "世界", "word", "Word ", " ",  "I",  "Mr. ", "U.S. ", "e.g. ", "approx. ", "No. 5th", "v3.14 ",    "B2B",    ". ", ".",
+      "你好", "世界", "word", "Word ", " ",  "I",  "Mr. ", "U.S. ", "e.g. ", "approx. ", "No. 5th", "v3.14 ",    "B2B",    ". ", ".)",
       "! ",   "? ",   "?",    "。",    "！", "？", "……",   "，",    ", ",    "：",       "”",     "\"",        "“",      "（", "）",
       "(",    ")",    "\n",   "\r\n",  "  ", "'",  "；",   "—",     "- ",    "½ cup ",   "😀",    "www.a.org", "me@a.b", "//", "’s ",
       "https://a.example.org/c?d=1!e ",
