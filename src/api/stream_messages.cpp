@@ -169,7 +169,7 @@ std::vector<Field<StreamText>> text_fields(const Catalog& catalog) {
                     .required = true},
                    [c = &catalog](const json& value, StreamText& message) -> Status {
                      message.text = value.get<std::string>();
-                     return check_length("text", count_code_points(message.text), *c, "context");
+                     return check_length("text", count_code_points(message.text), *c, "message");
                    }});
   table.push_back(stored<bool, StreamText>(
       {.name = "flush", .kind = FieldKind::kBoolean, .description = "Speak what is held, as 'flush' does.", .fallback = false},

@@ -66,7 +66,7 @@ std::vector<SchemaOfMessage> from_server() {
                              {text("session", "Its name."), text("resume_token", "What 'resume' has to show. A secret."),
                               number("epoch", "How many sockets the session has had, this one included.", 1),
                               text("server", "Its name and version.")}));
-  const std::vector<FieldRules> limits{number("max_text_characters", "Of a context, in code points.", 1),
+  const std::vector<FieldRules> limits{number("max_text_characters", "That may wait to be spoken in a context, in code points.", 1),
                                        number("max_contexts", "Running at once in a session.", 1),
                                        number("max_message_bytes", "Of a message to the server.", 1),
                                        number("resume_ms", "For which a session without a socket is kept; 0 = not at all.")};

@@ -75,7 +75,7 @@ class StreamApi {
   ~StreamApi();
 
   // Error::param names the field ("type" for an unknown type); it is empty where the whole message is wrong. kInvalidArgument, or kTooLarge
-  // for more text than a context may have.
+  // for more text than may wait in a context.
   Result<StreamMessage> parse(std::string_view json) const;
 
   // The context that a message names which parse() refused, so that a client with several can tell which one it was; empty = it cannot be

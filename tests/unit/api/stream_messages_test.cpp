@@ -298,7 +298,7 @@ TEST_F(StreamMessagesTest, OthersRefuseAndNameTheField) {
       {R"({"type":"text","context":"a","text":"","flush":false})", "text", "is empty"},
       {R"({"type":"text","context":"a","text":5})", "text", "must be a string; got 5"},
       {R"({"type":"text","context":"a","text":["a"]})", "text", "got an array"},
-      {R"({"type":"text","context":"a","text":"12345678901"})", "text", "has 11 characters; this server takes at most 10 per context",
+      {R"({"type":"text","context":"a","text":"12345678901"})", "text", "has 11 characters; this server takes at most 10 per message",
        ErrorCode::kTooLarge},
       {R"({"type":"text","context":"a","text":"x","flush":"now"})", "flush", "true or false"},
       {R"({"type":"text","context":"a","txt":"x"})", "txt", "unknown field 'txt'; did you mean 'text'?"},
