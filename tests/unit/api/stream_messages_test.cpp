@@ -637,7 +637,7 @@ TEST_F(StreamMessagesTest, SchemaDescribesWhatIsParsed) {
 // The lines of websocket.md's conversations: "→ {…}" from the client, "← {…}" from the server, "← frame …" is audio.
 TEST_F(StreamMessagesTest, ExamplesOfTheDocumentAreTrue) {
   auto catalog = test_catalog();
-  catalog.voices.push_back({"xiaobei", "Xiaobei", "female", {"zh", "en"}});
+  for (const auto* voice : {"xiaobei", "heart"}) catalog.voices.push_back({voice, voice, "female", {"zh", "en"}});
   catalog.max_text_chars = 4000;
   const StreamApi api(catalog);
   const std::string document = file_text(fs::path(TTS_SOURCE_DIR) / "src/docs/websocket.md");
