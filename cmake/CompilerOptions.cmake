@@ -21,7 +21,7 @@ target_compile_options(tts_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -
 # False alarms of GCC 12: string concatenation under -O3 (GCC bug 105651), Asio's coroutine frames, std::variant under sanitizers.
 target_compile_options(tts_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 if(TTS_SANITIZE)
-  target_compile_options(tts_options INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(tts_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(TTS_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(tts_options INTERFACE -Wno-tsan)  # fences inside Asio
   endif()
