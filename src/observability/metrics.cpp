@@ -213,8 +213,8 @@ struct Metrics::Impl {
       prometheus::BuildGauge().Name("tts_build_info").Help("Always 1; the labels tell what runs.").Register(registry);
   std::function<void()> refresh;
 
-  void add_parked(int utterances, double bytes) {
-    parked_utterances.Increment(utterances);
+  void add_parked(int count, double bytes) {
+    parked_utterances.Increment(count);
     parked_bytes.Increment(bytes);
   }
 };

@@ -169,10 +169,13 @@ std::vector<Production> produce(engine::StepEngine& engine, const std::vector<Ut
     }
     std::vector<engine::StepWork> work;
     std::vector<std::size_t> taking;
+    std::uint32_t spare_rows = engine.info().max_rows_per_step - static_cast<std::uint32_t>(active.size());
     for (std::size_t i = 0; i < active.size(); ++i) {
       const Utterance& run = runs[active[i].run];
       if (run.pause_every != 0 && now % run.pause_every == 0) continue;
-      work.push_back({.slot = active[i].slot, .prefill_tokens = std::min(engine.prefill_left(active[i].slot), run.chunk)});
+      const std::uint32_t tokens = std::min({engine.prefill_left(active[i].slot), run.chunk, 1 + spare_rows});
+      spare_rows -= std::max(tokens, 1U) - 1;
+      work.push_back({.slot = active[i].slot, .prefill_tokens = tokens});
       taking.push_back(i);
     }
     std::vector<StepOutcome> outcomes(work.size());
@@ -310,7 +313,7 @@ TEST(TensorStepEngine, ComingAndGoingDisturbsNobody) {
 // in the middle of the prompt, with steps pending, with a step on the way.
 TEST(TensorStepEngine, ParkedUtterancesGoOnAsIfTheyHadStayed) {
   for (const bool run_ahead : {false, true}) {
-    for (std::uint32_t moment = 0; moment < 20; moment += run_ahead ? 1 : 3) {
+    for (std::uint32_t moment = 0; moment < 20; moment += run_ahead ? 3 : 7) {
       SCOPED_TRACE(moment);
       std::vector<Utterance> runs = mixed_utterances();
       for (std::uint32_t r = 0; r < runs.size(); ++r) {

