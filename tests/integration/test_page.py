@@ -22,7 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 TEXT = "The weather is nice today. We could walk to the river, and sit there for a while. 然后，我们一起回家吧。"
 SENTENCES = 3
 LONG = "The old man walked down to the harbour every morning, and every morning he looked at the same grey ships. " * 6
-WAIT_MS = 90_000
+WAIT_MS = 40_000
 expect.set_options(timeout=WAIT_MS)
 
 # Runs before the page: hears what leaves for the loudspeaker, and keeps every status and every highlighted sentence.
@@ -75,7 +75,7 @@ async (steps) => {
 
 
 class CuttingProxy:
-    """Passes bytes on to `target_port` and resets connections: each entry of `cuts` resets one WebSocket after so many bytes from the server."""
+    """Passes bytes on to `target_port` and breaks connections: each entry of `cuts` breaks one WebSocket after so many bytes from the server."""
 
     def __init__(self, target_port: int, cuts: list[int] | None = None):
         self.target_port, self.cuts, self.made = target_port, list(cuts or []), 0
@@ -133,7 +133,7 @@ class CuttingProxy:
 
     def reset(self, client):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.close()
+        self.leave(client)  # closing alone would wait for the thread that reads
 
     def leave(self, *sockets):
         for each in sockets:
@@ -255,8 +255,8 @@ class PageTest(unittest.TestCase):
         self.assertTrue(any("Speaking" in each for each in self.state(page, "spy.statuses")))
         self.assertRegex(page.text_content("#status"), r"Finished: \d+\.\d s")
         page.click("#replay")
-        page.wait_for_function("() => ttsPage.utterance.played === 0")
-        page.wait_for_function("(all) => ttsPage.utterance.played === all && document.getElementById('interrupt').disabled", arg=len(pcm) // 2)
+        expect(page.locator("#interrupt")).to_be_disabled()  # it is enabled by the click, and until the end
+        self.assertEqual(self.state(page, "ttsPage.utterance.played"), len(pcm) // 2)
         self.assertEqual(self.counters(page)["emitted"], 2 * (len(pcm) // 2), "and once more when played again")
 
     def test_opus_is_decoded_and_heard(self):
@@ -269,7 +269,7 @@ class PageTest(unittest.TestCase):
         self.assertLess(self.state(page, "ttsPage.utterance.bytes"), len(pcm) / 8, "small on the way")
         exact = self.open(text=TEXT, wire="pcm_s16le", seed=7)
         _, original = self.speak_to_the_end(exact)
-        self.assertEqual(len(pcm), 2 * len(original), "48 kHz of the same length: no pre-skip at the front, no padding at the end")
+        self.assertIn(len(pcm) // 2 - len(original), range(960), "48 kHz of the same length, but for what fills the last packet")
         self.assertGreater(correlation(array.array("h", pcm)[::2], array.array("h", original)), 0.9, "and the same sound at the same place")
 
     def test_sentences_are_marked_while_they_are_spoken(self):
@@ -623,8 +623,7 @@ class PageTest(unittest.TestCase):
         page = self.open(text="Hello", wire="pcm_s16le", prepare=lambda page: self.stand_in(page, answer))
         page.click("#speak")
         page.wait_for_function("() => ttsPage.utterance?.played === 12000")
-        before = self.counters(page)["rendered"]
-        page.wait_for_function("async (before) => (await ttsPage.counters()).rendered > before + 12000", arg=before)
+        page.wait_for_function("(then) => spy.frames > then + 16000", arg=self.state(page, "spy.frames"))
         self.send(self.frame(2, 12000, self.tone(12000, 12000)))
         self.send({"type": "done", "context": self.context, "characters": 5, "samples": 24000})
         self.wait_until_finished(page)

@@ -40,8 +40,9 @@ export class AudioOutput {
   get latencySeconds() { return (this.#context.outputLatency || 0) + (this.#context.baseLatency || 0); }
 
   async #connect() {
-    // Browsers give worklets to https and localhost only; on a plain address of the local network playback runs beside the page.
-    this.#post = this.#context.audioWorklet ? await this.#workletPost() : this.#pagePost();
+    // Browsers give worklets to https and localhost only; on a plain address of the local network, or when the worklet's file cannot be
+    // had because the link is down, playback runs beside the page.
+    this.#post = (this.#context.audioWorklet && (await this.#workletPost().catch(() => null))) || this.#pagePost();
     for (const [message, transfer] of this.#waiting) this.#post(message, transfer);
     this.#waiting = [];
   }

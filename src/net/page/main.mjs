@@ -575,7 +575,7 @@ function showCode() {
 
 function tick() {
   session.acknowledge(current?.name, current?.bufferedMs ?? 0);
-  const waits = playing && !playing.replay && !current.complete && current.recording.samples > 0 && current.bufferedMs < 20 && (!typist || typist.done);
+  const waits = playing && !playing.replay && !current.complete && session.busy && current.bufferedMs < 20 && (!typist || typist.done);
   if (waits && session.state === "open" && Date.now() - lastHeard > patienceMs) {
     patienceMs *= 2; // a server that is merely slow is not asked again and again
     session.relink();
