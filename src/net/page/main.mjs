@@ -204,6 +204,7 @@ function speak() {
   current = utterance;
   playing = { id, utterance, replay: false };
   patienceMs = stallMs;
+  lastHeard = clickedAt;
   retry = { timer: 0, tries: 0 };
   output.begin(id);
   $("nothing-yet").hidden = true;

@@ -29,6 +29,7 @@ export class StreamSession {
   #tries = 0;
   #timer = 0;
   #openTimer = 0;
+  #givenUp = [];
 
   constructor(url, on) {
     this.#url = url;
@@ -53,10 +54,14 @@ export class StreamSession {
     this.#become("closed");
   }
 
-  // Gives up the present socket though it looks open.
+  // Gives up the present socket though it looks open. Closing it would end the session: the next one takes it over.
   relink() {
-    if (!this.#socket) return;
-    this.#discard();
+    const socket = this.#socket;
+    if (!socket) return;
+    clearTimeout(this.#openTimer);
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    this.#socket = null;
+    this.#givenUp.push(socket);
     this.#broken(0);
   }
 
@@ -202,6 +207,7 @@ export class StreamSession {
 
   #opened() {
     clearTimeout(this.#openTimer);
+    for (const socket of this.#givenUp.splice(0)) socket.close();
     this.#tries = 0;
     this.#become("open");
     for (const name of [...this.#contexts.keys()]) this.#pump(name);
