@@ -19,6 +19,8 @@
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <spdlog/spdlog.h>
 
+#include "tts/base/utf8.h"
+
 namespace tts::net {
 namespace {
 
@@ -110,7 +112,13 @@ Awaitable<void> StreamSocket::read_messages() {
       break;
     }
     const auto data = buffer_.cdata();
-    auto message = parts_.api.parse({static_cast<const char*>(data.data()), data.size()});
+    const std::string_view text(static_cast<const char*>(data.data()), data.size());
+    // Beast looks at the bytes as they come, but not at a character that is still incomplete when an empty last fragment ends the message.
+    if (find_invalid_utf8(text)) {
+      co_await close(CloseCode::kInvalidText, "the message is not valid UTF-8");
+      break;
+    }
+    auto message = parts_.api.parse(text);
     buffer_.consume(buffer_.size());
     if (buffer_.capacity() > kBufferKept) buffer_.shrink_to_fit();
     if (message.ok()) {

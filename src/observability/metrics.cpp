@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 2> kSessionStates{"attached", "waiting"};
 constexpr std::array<std::string_view, 6> kResumeOutcomes{"resumed", "resume_gap", "resume_unknown", "resume_expired", "expired", "evicted"};
 constexpr std::array<std::string_view, 3> kClosers{"client", "server", "broken"};
 constexpr std::array<std::string_view, 4> kContextEnds{"done", "cancelled", "error", "session_end"};
-constexpr std::array<std::string_view, 8> kCloseCodes{"1000", "1003", "1011", "1012", "1013", "4000", "4001", "4008"};
+constexpr std::array<std::string_view, 9> kCloseCodes{"1000", "1003", "1007", "1011", "1012", "1013", "4000", "4001", "4008"};
 constexpr std::array<std::string_view, 6> kStopReasons{"end_token", "max_steps", "cancelled", "deadline", "failed", "none"};
 
 // The first-packet objective (0.3 s) is a bucket edge, so the share of requests that met it is exact.

@@ -40,6 +40,7 @@ struct StreamOptions {
 enum class CloseCode : std::uint16_t {
   kNormal = 1000,
   kUnsupportedData = 1003,
+  kInvalidText = 1007,
   kInternal = 1011,
   kRestart = 1012,
   kTryAgain = 1013,
