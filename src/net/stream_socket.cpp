@@ -119,13 +119,13 @@ Awaitable<void> StreamSocket::read_messages() {
       break;
     }
     auto message = parts_.api.parse(text);
-    buffer_.consume(buffer_.size());
-    if (buffer_.capacity() > kBufferKept) buffer_.shrink_to_fit();
     if (message.ok()) {
       attachment_->receive(std::move(message).value());
     } else {
-      attachment_->refuse(message.error());
+      attachment_->refuse(message.error(), parts_.api.context_of(text));
     }
+    buffer_.consume(buffer_.size());
+    if (buffer_.capacity() > kBufferKept) buffer_.shrink_to_fit();
   }
 }
 

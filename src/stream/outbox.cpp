@@ -104,8 +104,11 @@ std::optional<Outbox::Rewind> Outbox::rewind(std::uint32_t seq) noexcept {
   }
   Rewind rewind{.from = std::max(seq, dropped_seq_) + 1, .gap = dropped_seq_ > seq};
   for (std::size_t i = sent_; rewind.gap && i < items_.size(); ++i) {
-    rewind.first = items_[i].frame();
-    if (rewind.first != nullptr) break;
+    const auto* const frame = items_[i].frame();
+    if (frame == nullptr) continue;
+    rewind.context = frame->context;
+    rewind.first_sample = frame->piece.first_sample;
+    break;
   }
   return rewind;
 }

@@ -58,7 +58,8 @@ class Outbox {
   struct Rewind {
     std::uint32_t from = 0;  // number of the next frame
     bool gap = false;        // frames before it are no longer there
-    const Frame* first = nullptr;  // with a gap: the frame `from`, if there is one
+    std::uint16_t context = 0;       // with a gap, of the frame `from`; 0 = there is no such frame yet
+    std::uint64_t first_sample = 0;  // likewise
   };
   // Everything after this frame is to be sent again. nullopt: no frame of this number was ever sent.
   std::optional<Rewind> rewind(std::uint32_t seq) noexcept;

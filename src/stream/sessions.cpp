@@ -219,11 +219,10 @@ void Attachment::receive(api::StreamMessage message) {
   session_->receive(epoch_, std::move(message));
 }
 
-void Attachment::refuse(const Error& error) {
+void Attachment::refuse(const Error& error, const std::string& context) {
   first_message_ = false;
   ++wrong_messages_;
-  const std::string_view code = error.param.empty() || error.param == "type" ? "invalid_message" : "invalid_field";
-  direct_.push_back(api::stream_error_message({.code = code, .error = error, .context = {}, .ended = false}));
+  direct_.push_back(api::stream_error_message({.code = api::wrong_message_code(error), .error = error, .context = context, .ended = false}));
   wake_();
 }
 
@@ -247,19 +246,18 @@ void Attachment::resume(const api::StreamResume& message) {
   direct_sent_ = 0;
   if (!rewind) {
     impl.parts.metrics.session_resumed("resume_unknown");
-    refuse({ErrorCode::kInvalidArgument, "no frame of this number was ever sent", "seq", {}});
+    refuse({ErrorCode::kInvalidArgument, "no frame of this number was ever sent", "seq", {}}, {});
     return;
   }
   impl.parts.metrics.session_resumed(rewind->gap ? "resume_gap" : "resumed");
   spdlog::info("session {} goes on from frame {}{}", session_->id().substr(0, 8), rewind->from, rewind->gap ? ", after a gap" : "");
   if (rewind->gap) {
-    const auto* const frame = rewind->first;
     direct_.push_back(api::resume_gap_message({.session = session_->id(),
                                                .epoch = epoch_,
                                                .from = rewind->from,
                                                .contexts = session_->known_contexts(),
-                                               .context = frame != nullptr ? session_->context_name(frame->context) : std::string(),
-                                               .first_sample = frame != nullptr ? frame->piece.first_sample : 0}));
+                                               .context = session_->context_name(rewind->context),
+                                               .first_sample = rewind->first_sample}));
   } else {
     direct_.push_back(api::resumed_message({.session = session_->id(), .epoch = epoch_, .from = rewind->from, .contexts = session_->known_contexts()}));
   }

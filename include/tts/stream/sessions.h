@@ -72,7 +72,7 @@ class Attachment {
   Attachment& operator=(const Attachment&) = delete;
 
   void receive(api::StreamMessage message);
-  void refuse(const Error& error);  // of a message that could not be understood
+  void refuse(const Error& error, const std::string& context);  // of a message that could not be understood; context: that it names
   // waiting_in_kernel: bytes that were written and have not been acknowledged by the client's machine.
   Next next(std::size_t waiting_in_kernel);
   void closed_by_client();  // it ended the session

@@ -53,7 +53,7 @@ class Client {
     if (parsed.ok()) {
       attachment_->receive(std::move(parsed).value());
     } else {
-      attachment_->refuse(parsed.error());
+      attachment_->refuse(parsed.error(), api.context_of(message.dump()));
     }
   }
 
