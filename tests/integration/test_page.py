@@ -22,6 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 TEXT = "The weather is nice today. We could walk to the river, and sit there for a while. 然后，我们一起回家吧。"
 SENTENCES = 3
 LONG = "The old man walked down to the harbour every morning, and every morning he looked at the same grey ships. " * 6
+TWO = LONG[:211]  # its first two sentences
 WAIT_MS = 40_000
 expect.set_options(timeout=WAIT_MS)
 
@@ -162,7 +163,7 @@ class CuttingProxy:
 class PageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = ServerProcess().__enter__()
+        cls.server = ServerProcess("--latency", "exact").__enter__()  # "auto" looks at the load, and one seed may then sound in two ways
         cls.playwright = sync_playwright().start()
         cls.browser = cls.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
@@ -426,16 +427,16 @@ class PageTest(unittest.TestCase):
     # --- the link ---
 
     def test_a_dropped_link_is_not_heard(self):
-        page = self.open(text=LONG[:214], wire="pcm_s16le", seed=11)
+        page = self.open(text=TWO, wire="pcm_s16le", seed=11)
         undisturbed = self.speak_to_the_end(page)
         for cuts in ([60_000], [2_000], [30_000, 90_000, 400], [-30_000], [-600]):
             with self.subTest(cuts=cuts):
                 proxy = CuttingProxy(self.server.port, cuts)
                 self.addCleanup(proxy.close)
-                page = self.open(proxy.url, text=LONG[:214], wire="pcm_s16le", seed=11, strict=False)
+                page = self.open(proxy.url, text=TWO, wire="pcm_s16le", seed=11, strict=False)
                 disturbed = self.speak_to_the_end(page)
                 self.assertEqual(proxy.made, len(cuts), "each cut was made")
-                self.assertEqual(disturbed, undisturbed, "bit for bit")
+                self.assertTrue(disturbed == undisturbed, "bit for bit")  # assertEqual would explain for hours
                 self.check_heard(page, 24000, len(disturbed[1]) // 2)
                 link = self.state(page, "ttsPage.session.counters")
                 self.assertGreaterEqual(link["resumes"], 1)
@@ -455,7 +456,7 @@ class PageTest(unittest.TestCase):
                 page = self.open(proxy.url, text=text, wire="pcm_s16le", seed=5, strict=False)
                 page.check("#live")
                 page.locator("#pace").fill("20")
-                self.assertEqual(self.speak_to_the_end(page), undisturbed)
+                self.assertTrue(self.speak_to_the_end(page) == undisturbed, "bit for bit")
                 self.assertEqual(proxy.made, len(cuts))
 
     def test_a_server_that_is_gone_is_said_and_found_again(self):
