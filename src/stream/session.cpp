@@ -1,7 +1,6 @@
 #include "session.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -219,11 +218,10 @@ void Session::on_log(std::uint16_t id) {
 }
 
 void Session::pump_all() {
-  std::vector<std::uint16_t> ids;
-  for (const auto& [id, context] : contexts_) {
-    if (!context.listening) ids.push_back(id);
+  for (auto at = contexts_.begin(); at != contexts_.end();) {
+    const auto& context = (at++)->second;  // pump() may remove it
+    if (!context.listening) pump(context.id);
   }
-  for (const auto id : ids) pump(id);
 }
 
 // Takes what is there of a context's audio, as far as there is room, and listens for more.
@@ -264,14 +262,14 @@ void Session::put(Context& context, const std::shared_ptr<const resume::Packet>&
       if (context.timestamps) say(api::sentence_message(context.name, mark.index, mark.begin, mark.end, mark.first_sample), context.id);
     }
   }
-  std::vector<Piece> pieces;
-  context.cutter.cut(packet, pieces);
-  for (auto& piece : pieces) {
+  pieces_.clear();
+  context.cutter.cut(packet, pieces_);
+  for (auto& piece : pieces_) {
     const Duration audio = context.heard_as(piece.end_sample - piece.first_sample);
     outbox_.push(Frame{.context = context.id, .last = false, .piece = std::move(piece), .audio = audio});
   }
   context.spoken.made(context.cutter.end_sample(), false);
-  if (wake_ && !pieces.empty()) wake_();
+  if (wake_ && !pieces_.empty()) wake_();
 }
 
 void Session::close(std::uint16_t id) {

@@ -95,6 +95,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<api::KnownContext> over_;  // the last ones, oldest first
   std::uint16_t last_id_ = 0;
   Outbox outbox_;
+  std::vector<Piece> pieces_;  // scratch of put()
   TimePoint adapted_at_{};
   std::size_t accounted_ = 0;
 };
